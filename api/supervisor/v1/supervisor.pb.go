@@ -526,10 +526,8 @@ type Report struct {
 	// the agent's monotonic clock.
 	SinceAckUs uint64         `protobuf:"varint,4,opt,name=since_ack_us,json=sinceAckUs,proto3" json:"since_ack_us,omitempty"`
 	Services   []*Observation `protobuf:"bytes,5,rep,name=services,proto3" json:"services,omitempty"`
-	// DesiredState.version that the agent has taken over; 0 for none yet.
-	DesiredVersion uint64 `protobuf:"varint,6,opt,name=desired_version,json=desiredVersion,proto3" json:"desired_version,omitempty"`
 	// Present in an agent's last report.
-	Stop          *StopNotice `protobuf:"bytes,7,opt,name=stop,proto3" json:"stop,omitempty"`
+	Stop          *StopNotice `protobuf:"bytes,6,opt,name=stop,proto3" json:"stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -599,13 +597,6 @@ func (x *Report) GetServices() []*Observation {
 	return nil
 }
 
-func (x *Report) GetDesiredVersion() uint64 {
-	if x != nil {
-		return x.DesiredVersion
-	}
-	return 0
-}
-
 func (x *Report) GetStop() *StopNotice {
 	if x != nil {
 		return x.Stop
@@ -626,10 +617,10 @@ type Observation struct {
 	Code uint32 `protobuf:"varint,5,opt,name=code,proto3" json:"code,omitempty"`
 	// Age of the latest attempt when this report was made.
 	AgeMs uint64 `protobuf:"varint,6,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
-	// How much older the latest conclusive attempt is than the latest attempt.
-	// 0 while they are the same; absent with an unspecified outcome.
+	// How much older the latest conclusive attempt is than the latest attempt;
+	// 0 while they are the same.
 	InconclusiveMs uint64 `protobuf:"varint,7,opt,name=inconclusive_ms,json=inconclusiveMs,proto3" json:"inconclusive_ms,omitempty"`
-	// Whether any attempt was conclusive yet.
+	// No attempt was conclusive yet.
 	NeverConclusive bool   `protobuf:"varint,8,opt,name=never_conclusive,json=neverConclusive,proto3" json:"never_conclusive,omitempty"`
 	LatencyUs       uint32 `protobuf:"varint,9,opt,name=latency_us,json=latencyUs,proto3" json:"latency_us,omitempty"`
 	// Address that answered.
@@ -1088,7 +1079,7 @@ const file_supervisor_v1_supervisor_proto_rawDesc = "" +
 	"\adesired\x18\x02 \x01(\v2\x1b.supervisor.v1.DesiredStateH\x00R\adesired\x12)\n" +
 	"\x04move\x18\x03 \x01(\v2\x13.supervisor.v1.MoveH\x00R\x04move\x12,\n" +
 	"\x05token\x18\x04 \x01(\v2\x14.supervisor.v1.TokenH\x00R\x05tokenB\t\n" +
-	"\amessage\"\x91\x02\n" +
+	"\amessage\"\xe8\x01\n" +
 	"\x06Report\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1e\n" +
 	"\n" +
@@ -1097,9 +1088,8 @@ const file_supervisor_v1_supervisor_proto_rawDesc = "" +
 	"\back_seen\x18\x03 \x01(\x04R\aackSeen\x12 \n" +
 	"\fsince_ack_us\x18\x04 \x01(\x04R\n" +
 	"sinceAckUs\x126\n" +
-	"\bservices\x18\x05 \x03(\v2\x1a.supervisor.v1.ObservationR\bservices\x12'\n" +
-	"\x0fdesired_version\x18\x06 \x01(\x04R\x0edesiredVersion\x12-\n" +
-	"\x04stop\x18\a \x01(\v2\x19.supervisor.v1.StopNoticeR\x04stop\"\xc4\x03\n" +
+	"\bservices\x18\x05 \x03(\v2\x1a.supervisor.v1.ObservationR\bservices\x12-\n" +
+	"\x04stop\x18\x06 \x01(\v2\x19.supervisor.v1.StopNoticeR\x04stop\"\xc4\x03\n" +
 	"\vObservation\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12*\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x14.supervisor.v1.StateR\x05state\x120\n" +
