@@ -1,8 +1,6 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backoff computes jittered exponential delays. It is pure: the caller
-// waits, the caller owns the clock and the source of chance.
 package backoff
 
 import "time"

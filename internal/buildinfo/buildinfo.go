@@ -1,7 +1,6 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package buildinfo says which build this is.
 package buildinfo
 
 // Version is set by the linker: -X …/internal/buildinfo.Version=1.2.3.

@@ -1,8 +1,6 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package latest holds a cell of size one in which the newest value wins: a
-// writer never waits, a reader never sees a value twice.
 package latest
 
 import "sync"

@@ -1,8 +1,6 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secret keeps credentials out of logs, errors and JSON: a String
-// shows itself only to whoever calls Reveal.
 package secret
 
 import "log/slog"

@@ -1,9 +1,6 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testkit is what every test of this project shares: bubbles of fake
-// time, the leak check, and a logger that fails the test on an unexpected
-// error. Only tests import it.
 package testkit
 
 import (
