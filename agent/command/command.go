@@ -118,12 +118,10 @@ func (c *child) supervise(ctx context.Context, cfg Config) (syscall.WaitStatus, 
 // deadline, otherwise when that comes. The leader's pid is not given out again
 // while its group has a member.
 func (c *child) endGroup(deadline <-chan time.Time) {
-	if deadline != nil && !c.groupEnds(deadline) {
-		deadline = nil
+	if deadline != nil && c.groupEnds(deadline) {
+		return
 	}
-	if deadline == nil {
-		c.signalGroup(syscall.SIGKILL)
-	}
+	c.signalGroup(syscall.SIGKILL)
 }
 
 // groupEnds waits until the group is empty; it reports false if the deadline
