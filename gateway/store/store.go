@@ -1,0 +1,94 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// busyTimeout is how long a write waits for the lock of another process when
+// its context has no earlier deadline.
+const busyTimeout = 10 * time.Second
+
+// Config says where the state lives.
+type Config struct {
+	// Dir is the directory of the SQLite database, created if it is missing.
+	// It must be on a local file system.
+	Dir string
+	// URL of a PostgreSQL database, postgres://…; empty means SQLite in Dir.
+	// It may hold a password, so it is never printed.
+	URL string
+	// Now supplies the instants that are stored; nil means time.Now.
+	Now func() time.Time
+	// Logger; nil discards.
+	Logger *slog.Logger
+	// Observe, if set, is told of every operation: one of the words "sandbox",
+	// "sandboxes", "service", "services", "mutate" and "check", how long it
+	// took with all waiting, and its error. It must not block.
+	Observe func(op string, d time.Duration, err error)
+}
+
+// Store is an open database. See the package comment for what it promises.
+type Store struct {
+	cfg     Config
+	dialect dialect
+	readers conn
+	readDB  *sql.DB
+	writeDB *sql.DB
+	// gate admits one write of this process at a time, in order of arrival.
+	gate    chan struct{}
+	version int64 // of the schema
+	files   *files
+}
+
+// Open opens the database and brings its schema up to date. ctx bounds that
+// work only. Errors: ErrInUse, ErrNewerSchema, ErrBusy, or what the engine said.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{cfg: cfg, gate: make(chan struct{}, 1)}
+	open := s.openSQLite
+	if cfg.URL != "" {
+		open = s.openPostgres
+	}
+	if err := open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.Close())
+	}
+	s.readers = conn{queryer: s.readDB, dialect: &s.dialect}
+	return s, nil
+}
+
+// Close releases the database. Call it once, after the last call has returned.
+func (s *Store) Close() error {
+	var errs []error
+	for _, db := range []io.Closer{closer(s.readDB), closer(s.writeDB), s.files} {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// closer makes a nil database closable.
+func closer(db *sql.DB) io.Closer {
+	if db == nil {
+		return (*files)(nil)
+	}
+	return db
+}
+
+// observe reports an operation; use it as defer s.observe(op, time.Now(), &err).
+func (s *Store) observe(op string, start time.Time, err *error) {
+	if s.cfg.Observe != nil {
+		s.cfg.Observe(op, time.Since(start), *err)
+	}
+}
