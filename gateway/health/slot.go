@@ -1,0 +1,113 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/probe"
+)
+
+// Observation is what an agent said of one service, with instants of the
+// gateway's clock that nothing in it is older than.
+type Observation struct {
+	ServiceID  string
+	Instance   string
+	Revision   uint64
+	State      probe.State
+	Outcome    probe.Outcome // probe.NoOutcome: in the agent's list, not tried yet
+	Reason     probe.Reason
+	Code       uint16
+	Address    netip.Addr
+	Latency    time.Duration
+	Failures   int
+	Latest     time.Time // the latest attempt
+	Conclusive time.Time // the latest conclusive attempt; zero if none
+	Since      time.Time // the last change of State
+}
+
+func (o *Observation) attempted() bool { return o.Outcome != probe.NoOutcome }
+
+// freshness is the instant from which the observation ages: inconclusive
+// attempts do not refresh a verdict, but they are an observation where there
+// never was one.
+func (o *Observation) freshness() time.Time {
+	if o.Conclusive.IsZero() {
+		return o.Latest
+	}
+	return o.Conclusive
+}
+
+// Slot is what the gateway knows of one sandbox from its agent. The zero Slot
+// knows nothing. A Slot is never changed once it is made.
+type Slot struct {
+	Session  uint64 // owner of the slot; 0 if there never was one
+	Live     bool   // the owner's session is open
+	Instance string // instance of the owner's agent
+	// Generation is that of the newest report of Instance.
+	Generation uint64
+	Lost       time.Time     // when the last live session ended
+	observed   []Observation // sorted by ServiceID
+}
+
+func byService(o Observation, id string) int { return strings.Compare(o.ServiceID, id) }
+
+func (s Slot) observation(serviceID string) *Observation {
+	i, ok := slices.BinarySearchFunc(s.observed, serviceID, byService)
+	if !ok {
+		return nil
+	}
+	return &s.observed[i]
+}
+
+// connected returns the slot once a session of the given agent owns it. What
+// earlier instances observed stays until it is replaced, so that it can be
+// told from nothing.
+func (s Slot) connected(session uint64, instance string) Slot {
+	if instance != s.Instance {
+		s.Generation = 0
+	}
+	s.Session, s.Instance, s.Live, s.Lost = session, instance, true, time.Time{}
+	return s
+}
+
+// disconnected returns the slot after the end of a session. Only the owner's
+// end counts.
+func (s Slot) disconnected(session uint64, now time.Time) Slot {
+	if session != s.Session || !s.Live {
+		return s
+	}
+	s.Live, s.Lost = false, now
+	return s
+}
+
+// reported returns the slot after a report of the owner. The report's
+// observations replace stored ones of the same service; stored ones that it
+// does not name stay, to age out, as long as desired tells that their service
+// exists.
+func (s Slot) reported(generation uint64, reported []Observation, desired func(serviceID string) bool) Slot {
+	merged := slices.Clone(reported)
+	slices.SortFunc(merged, newestFirst)
+	merged = slices.CompactFunc(merged, func(a, b Observation) bool { return a.ServiceID == b.ServiceID })
+	n := len(merged)
+	for _, old := range s.observed {
+		_, again := slices.BinarySearchFunc(merged[:n], old.ServiceID, byService)
+		if !again && desired(old.ServiceID) {
+			merged = append(merged, old)
+		}
+	}
+	slices.SortFunc(merged, newestFirst)
+	s.observed, s.Generation = merged, generation
+	return s
+}
+
+// newestFirst orders by service and, within one, the newest configuration
+// first.
+func newestFirst(a, b Observation) int {
+	return cmp.Or(strings.Compare(a.ServiceID, b.ServiceID), cmp.Compare(b.Revision, a.Revision))
+}

@@ -1,0 +1,220 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	supervisorv1 "github.com/sandbox-agent/sandbox-agent/api/supervisor/v1"
+	"github.com/sandbox-agent/sandbox-agent/gateway/health"
+	"github.com/sandbox-agent/sandbox-agent/internal/latest"
+	"github.com/sandbox-agent/sandbox-agent/probe"
+	"github.com/sandbox-agent/sandbox-agent/report/wire"
+)
+
+type connectStream = supervisorv1.Supervisor_ConnectServer
+
+// control implements supervisor.v1 on control streams.
+type control struct {
+	supervisorv1.UnimplementedSupervisorServer
+	server *Server
+}
+
+// Connect carries one session.
+func (c *control) Connect(stream connectStream) error {
+	l, ok := liveFrom(stream.Context())
+	if !ok || !l.connected.CompareAndSwap(false, true) {
+		return status.Error(codes.FailedPrecondition, "one Connect per session")
+	}
+	defer l.mux.Close()
+	desired := &desiredState{}
+	services, err := c.server.cfg.Directory.Services(stream.Context(), l.sandboxID)
+	if err != nil {
+		return status.Error(codes.Unavailable, "the store does not answer")
+	}
+	first, _ := desired.update(services)
+	proof := health.NewProof(time.Now())
+	if err := stream.Send(&supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Desired{Desired: first}}); err != nil {
+		return err
+	}
+	acks := latest.New[uint64]()
+	sender := &sender{server: c.server, live: l, stream: stream, desired: desired, acks: acks}
+	sent := make(chan error, 1)
+	go func() { sent <- sender.run() }()
+	err = c.receive(stream, l, desired, proof, acks)
+	l.mux.Close() // wakes the sender
+	<-sent
+	return err
+}
+
+// receive takes reports until the stream ends.
+func (c *control) receive(stream connectStream, l *live, desired *desiredState, proof *health.Proof, acks *latest.Cell[uint64]) error {
+	s := c.server
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			if status.Code(err) == codes.ResourceExhausted {
+				s.cfg.Metrics.report("too_large")
+			}
+			return err
+		}
+		received := time.Now()
+		r, err := wire.Decode(m.GetReport())
+		if err != nil {
+			s.cfg.Metrics.report("invalid")
+			return status.Error(codes.InvalidArgument, err.Error())
+		}
+		obs := s.observations(l, r, desired, proof, received)
+		outcome := "accepted"
+		if !s.cfg.Cache.Reported(l.sandboxID, l.id, r.Generation, obs, desired.has) {
+			outcome = "superseded"
+		}
+		s.cfg.Metrics.report(outcome)
+		signal(l.reported)
+		if r.Stop != nil {
+			s.stopped(stream, l, r)
+		}
+		proof.Sending(r.Sequence, time.Now())
+		acks.Put(r.Sequence)
+	}
+}
+
+// observations turns a report into what the cache holds. What the report
+// cannot prove, and what is of a service unknown to this session, is left out
+// one by one.
+func (s *Server) observations(l *live, r wire.Report, desired *desiredState, proof *health.Proof, received time.Time) []health.Observation {
+	out := make([]health.Observation, 0, len(r.Observations))
+	for _, o := range r.Observations {
+		id, ok := desired.service(o.Revision)
+		if !ok {
+			s.cfg.Metrics.observation("unknown_service")
+			continue
+		}
+		h := health.Observation{ServiceID: id, Instance: l.instance, Revision: o.Revision}
+		if o.Outcome == probe.NoOutcome {
+			out = append(out, h)
+			continue
+		}
+		if h.Latest, ok = proof.Instant(r.AckSeen, r.SinceAck, o.Age, received); !ok {
+			s.cfg.Metrics.observation("unproven")
+			continue
+		}
+		if o.Conclusive {
+			if h.Conclusive, ok = proof.Instant(r.AckSeen, r.SinceAck, o.ConclusiveAge, received); !ok {
+				// Older than the proof reaches: it counts as stale.
+				h.Conclusive = received.Add(-max(o.ConclusiveAge, probe.StaleAfter))
+			}
+		}
+		h.State, h.Outcome, h.Reason, h.Code = o.State, o.Outcome, o.Reason, o.Code
+		h.Address, h.Latency, h.Failures = o.Address, o.Latency, o.Failures
+		h.Since = received.Add(-o.StateAge)
+		s.cfg.Metrics.observation(outcomeLabel(o.Outcome))
+		out = append(out, h)
+	}
+	return out
+}
+
+func outcomeLabel(o probe.Outcome) string {
+	switch o {
+	case probe.Pass:
+		return "pass"
+	case probe.Fail:
+		return "fail"
+	default:
+		return "inconclusive"
+	}
+}
+
+// stopped acts on an agent's last report: from now on there is no session for
+// whoever asks.
+func (s *Server) stopped(stream connectStream, l *live, r wire.Report) {
+	s.cfg.Cache.Disconnected(l.sandboxID, l.id, time.Now())
+	if !r.Stop.MainExited {
+		return
+	}
+	if err := s.cfg.Directory.Exited(stream.Context(), l.sandboxID, l.generation, r.Stop.ExitCode); err != nil {
+		s.cfg.Logger.Warn("marking a sandbox exited failed", "sandbox_id", l.sandboxID, "error", err)
+	}
+}
+
+// sender owns the sending half of a session after its first message.
+type sender struct {
+	server  *Server
+	live    *live
+	stream  connectStream
+	desired *desiredState
+	acks    *latest.Cell[uint64]
+}
+
+// run sends until the session ends.
+func (s *sender) run() error {
+	renew := time.NewTimer(s.renewal(time.Now()))
+	defer renew.Stop()
+	for {
+		var m *supervisorv1.GatewayMessage
+		select {
+		case <-s.live.mux.Done():
+			return nil
+		case <-s.acks.Ready():
+			seq, ok := s.acks.Take()
+			if !ok {
+				continue
+			}
+			m = &supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Ack{Ack: &supervisorv1.Ack{Sequence: seq}}}
+		case <-s.live.refresh:
+			m = s.refreshed()
+		case <-renew.C:
+			m = s.token()
+			renew.Reset(s.renewal(time.Now()))
+		}
+		if m == nil {
+			continue
+		}
+		if err := s.stream.Send(m); err != nil {
+			return err
+		}
+	}
+}
+
+// refreshed returns the desired state if it has changed.
+func (s *sender) refreshed() *supervisorv1.GatewayMessage {
+	services, err := s.server.cfg.Directory.Services(s.stream.Context(), s.live.sandboxID)
+	if err != nil {
+		// The session starts over, and with it the desired state.
+		s.server.cfg.Logger.Warn("reading a desired state failed", "sandbox_id", s.live.sandboxID, "error", err)
+		s.live.mux.Close()
+		return nil
+	}
+	m, changed := s.desired.update(services)
+	if !changed {
+		return nil
+	}
+	return &supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Desired{Desired: m}}
+}
+
+// minRenewal keeps a failing renewal from spinning.
+const minRenewal = time.Minute
+
+// renewal tells when the session's token should be replaced: at half of its
+// life.
+func (s *sender) renewal(now time.Time) time.Duration {
+	left := s.live.expires.Sub(now) - s.server.cfg.Tokens.TokenLifetime()/2
+	if now.After(s.live.expires) || left < 0 {
+		left = 0
+	}
+	return max(left, minRenewal)
+}
+
+func (s *sender) token() *supervisorv1.GatewayMessage {
+	token, expires, err := s.server.cfg.Tokens.Issue(s.live.sandboxID, s.live.generation)
+	if err != nil {
+		s.server.cfg.Logger.Warn("renewing a sandbox token failed", "sandbox_id", s.live.sandboxID, "error", err)
+		return nil
+	}
+	s.live.expires = expires
+	return &supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Token{Token: &supervisorv1.Token{Token: token.Reveal()}}}
+}

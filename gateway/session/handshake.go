@@ -1,0 +1,172 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
+	"github.com/sandbox-agent/sandbox-agent/mux"
+)
+
+// drainRetry is when a refused agent should try again while the gateway
+// drains: somebody else answers then.
+const drainRetry = 5 * time.Second
+
+// ServeHTTP answers one handshake: 101 and a session, or a plain HTTP error.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l, refused := s.admit(r)
+	if refused != nil {
+		s.cfg.Metrics.handshake(refused.Status)
+		refused.Write(w)
+		return
+	}
+	m, err := mux.Upgrade(w, r, mux.Config{
+		Logger: s.cfg.Logger,
+		Handle: func(stream *mux.Stream) { s.handle(l, stream) },
+	})
+	if err != nil {
+		s.cfg.Metrics.handshake(http.StatusBadRequest)
+		s.cfg.Logger.Debug("upgrade failed", "error", err)
+		return
+	}
+	l.mux = m
+	s.start(context.WithoutCancel(r.Context()), l)
+}
+
+// admit authenticates a handshake and decides whether it may go on.
+func (s *Server) admit(r *http.Request) (*live, *mux.HandshakeError) {
+	if s.draining.Load() {
+		return nil, &mux.HandshakeError{Status: http.StatusServiceUnavailable, Reason: "the gateway is draining", RetryAfter: drainRetry}
+	}
+	hello, refused := mux.ParseHello(r)
+	if refused != nil {
+		return nil, refused
+	}
+	claims, err := s.cfg.Tokens.Verify(hello.Token)
+	if err != nil {
+		return nil, &mux.HandshakeError{Status: http.StatusUnauthorized, Reason: err.Error()}
+	}
+	if refused := s.authorize(r, claims); refused != nil {
+		return nil, refused
+	}
+	s.mu.Lock()
+	d := s.registry.Decide(claims.SandboxID, hello.Instance, time.Now())
+	s.mu.Unlock()
+	if !d.Accept {
+		s.conflict(claims.SandboxID, hello.Instance)
+		return nil, &mux.HandshakeError{Status: http.StatusConflict, Reason: "another live session holds the sandbox", RetryAfter: d.RetryAfter}
+	}
+	return &live{
+		id: s.ids.Add(1), sandboxID: claims.SandboxID, generation: claims.Generation,
+		instance: hello.Instance, expires: claims.Expires,
+		settled: make(chan struct{}), refresh: make(chan struct{}, 1), reported: make(chan struct{}, 1),
+	}, nil
+}
+
+// authorize checks what a valid token is for.
+func (s *Server) authorize(r *http.Request, claims identity.Claims) *mux.HandshakeError {
+	forbidden := func(reason string) *mux.HandshakeError {
+		return &mux.HandshakeError{Status: http.StatusForbidden, Reason: reason}
+	}
+	if hello := r.Header.Get(mux.HeaderSandbox); hello != "" && hello != claims.SandboxID {
+		return forbidden("the token is for another sandbox")
+	}
+	sandbox, err := s.cfg.Directory.Sandbox(r.Context(), claims.SandboxID)
+	switch {
+	case errors.Is(err, ErrNoSandbox):
+		return forbidden("the sandbox does not exist")
+	case err != nil:
+		s.cfg.Logger.Warn("sandbox look-up failed", "error", err)
+		return &mux.HandshakeError{Status: http.StatusServiceUnavailable, Reason: "the store does not answer", RetryAfter: drainRetry}
+	case sandbox.Generation != claims.Generation:
+		return forbidden("the token is for an earlier start of the sandbox")
+	case !sandbox.Admitted:
+		return forbidden("the sandbox is stopped")
+	}
+	return nil
+}
+
+// start makes a session the holder of its sandbox, and watches its end. ctx
+// outlives the handshake.
+func (s *Server) start(ctx context.Context, l *live) {
+	s.mu.Lock()
+	d := s.registry.Claim(l.sandboxID, l.id, l.instance, time.Now())
+	var displaced *live
+	if d.Accept {
+		displaced = s.live[d.Displaced]
+		s.live[l.id] = l
+		s.cfg.Cache.Connected(l.sandboxID, l.id, l.instance)
+		s.wg.Add(1)
+	}
+	s.mu.Unlock()
+	if d.Conflict {
+		s.conflict(l.sandboxID, l.instance)
+	}
+	if !d.Accept { // somebody was faster between Decide and Claim
+		s.cfg.Metrics.handshake(http.StatusConflict)
+		l.mux.Close()
+		close(l.settled)
+		return
+	}
+	s.cfg.Metrics.handshake(http.StatusSwitchingProtocols)
+	s.cfg.Logger.Info("session opened", "sandbox_id", l.sandboxID, "instance", l.instance, "session", l.id)
+	if displaced != nil {
+		displaced.mux.Close()
+	}
+	close(l.settled)
+	if s.draining.Load() { // began after admit
+		l.mux.Close()
+	}
+	go s.watch(ctx, l)
+}
+
+// watch waits for a session's end and gives its place up. It ends a session
+// that stays without reports.
+func (s *Server) watch(ctx context.Context, l *live) {
+	defer s.wg.Done()
+	if err := s.cfg.Directory.Connected(ctx, l.sandboxID, l.generation, l.instance); err != nil {
+		s.cfg.Logger.Warn("marking a sandbox connected failed", "sandbox_id", l.sandboxID, "error", err)
+	}
+	silence := time.NewTimer(ReportTimeout)
+	defer silence.Stop()
+	for open := true; open; {
+		select {
+		case <-l.reported:
+			silence.Reset(ReportTimeout)
+		case <-silence.C:
+			s.cfg.Logger.Warn("no report for 15 s", "sandbox_id", l.sandboxID, "session", l.id)
+			l.mux.Close()
+		case <-l.mux.Done():
+			open = false
+		}
+	}
+	s.mu.Lock()
+	delete(s.live, l.id)
+	held := s.registry.Release(l.sandboxID, l.id)
+	s.cfg.Cache.Disconnected(l.sandboxID, l.id, time.Now())
+	s.mu.Unlock()
+	s.cfg.Logger.Info("session closed", "sandbox_id", l.sandboxID, "session", l.id, "displaced", !held, "error", l.mux.Err())
+}
+
+func (s *Server) conflict(sandboxID, instance string) {
+	s.cfg.Metrics.conflicts.Inc()
+	s.cfg.Logger.Warn("two agents claim one sandbox", "sandbox_id", sandboxID, "instance", instance)
+}
+
+// handle takes a stream that the agent opened: only one, for control, is
+// expected.
+func (s *Server) handle(l *live, stream *mux.Stream) {
+	<-l.settled
+	if stream.Kind() != mux.KindControl || !l.control.CompareAndSwap(false, true) {
+		stream.Close()
+		return
+	}
+	if !s.conns.push(&controlConn{Conn: stream, live: l}) {
+		stream.Close()
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts what happens to sessions. No label holds a name.
+type Metrics struct {
+	handshakes   *prometheus.CounterVec
+	conflicts    prometheus.Counter
+	reports      *prometheus.CounterVec
+	observations *prometheus.CounterVec
+}
+
+var handshakeResults = map[int]string{
+	http.StatusSwitchingProtocols: "accepted",
+	http.StatusBadRequest:         "bad_request",
+	http.StatusMethodNotAllowed:   "bad_request",
+	http.StatusUnauthorized:       "unauthorized",
+	http.StatusForbidden:          "forbidden",
+	http.StatusConflict:           "conflict",
+	http.StatusUpgradeRequired:    "upgrade_required",
+	http.StatusServiceUnavailable: "unavailable",
+}
+
+// NewMetrics registers the metrics of sessions.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		handshakes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sandbox_gateway_handshakes_total",
+			Help: "Handshakes of agents by result.",
+		}, []string{"result"}),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sandbox_gateway_identity_conflicts_total",
+			Help: "Times that two agents claimed one sandbox.",
+		}),
+		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sandbox_gateway_reports_total",
+			Help: "Reports of agents by what became of them.",
+		}, []string{"result"}),
+		observations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sandbox_gateway_observations_total",
+			Help: "Observations in reports by outcome; unknown_service and unproven ones were left out.",
+		}, []string{"outcome"}),
+	}
+	for _, result := range handshakeResults {
+		m.handshakes.WithLabelValues(result)
+	}
+	for _, result := range []string{"accepted", "superseded", "invalid", "too_large"} {
+		m.reports.WithLabelValues(result)
+	}
+	for _, outcome := range []string{"pass", "fail", "inconclusive", "unknown_service", "unproven"} {
+		m.observations.WithLabelValues(outcome)
+	}
+	reg.MustRegister(m.handshakes, m.conflicts, m.reports, m.observations)
+	return m
+}
+
+func (m *Metrics) handshake(status int) {
+	result, ok := handshakeResults[status]
+	if !ok {
+		result = "bad_request"
+	}
+	m.handshakes.WithLabelValues(result).Inc()
+}
+
+func (m *Metrics) report(result string)       { m.reports.WithLabelValues(result).Inc() }
+func (m *Metrics) observation(outcome string) { m.observations.WithLabelValues(outcome).Inc() }

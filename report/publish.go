@@ -1,0 +1,113 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// AckTimeout is how long a report may stay unacknowledged before the agent
+// gives its session up.
+const AckTimeout = 10 * time.Second
+
+// ErrNoAck is returned by Publish when a report was not acknowledged within
+// AckTimeout.
+var ErrNoAck = errors.New("report: no acknowledgement within 10 s")
+
+// Report is one snapshot as it is sent: what the wire needs beside it.
+type Report struct {
+	Sequence uint64 // of this report in its session, from 1
+	AckSeen  uint64 // acknowledgement before the oldest fresh observation
+	SinceAck time.Duration
+	Made     time.Time // ages are relative to it
+	Snapshot Snapshot
+}
+
+// Transport carries the reports of one session.
+type Transport interface {
+	// Send hands one report to the session. It may block while the session
+	// does, and fails when that has ended.
+	Send(Report) error
+	// Acks carries the sequence of each acknowledgement as it comes.
+	Acks() <-chan uint64
+}
+
+// Publish sends the tracker's newest snapshot whenever it is ready and the
+// previous report has been acknowledged. opened is when the session's first
+// message came. It returns nil when a report with Stop was acknowledged,
+// otherwise why it ended: the context's cause, Send's error, or ErrNoAck.
+func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Time) error {
+	p := publisher{acks: newAcks(opened)}
+	timeout := time.NewTimer(AckTimeout)
+	timeout.Stop()
+	defer timeout.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tracker.Ready():
+			p.pending = true
+		case seq := <-t.Acks():
+			if p.acked(seq, time.Now()) {
+				return nil
+			}
+		case <-timeout.C:
+			return ErrNoAck
+		}
+		r, ok := p.next(tracker, time.Now())
+		if !ok {
+			if p.unacked == 0 {
+				timeout.Stop()
+			}
+			continue
+		}
+		timeout.Reset(AckTimeout)
+		if err := t.Send(r); err != nil {
+			return err
+		}
+	}
+}
+
+// publisher is the pure core of Publish.
+type publisher struct {
+	acks     *acks
+	sequence uint64
+	unacked  uint64 // sequence of the report under way; 0 if none
+	stopping bool   // the report under way says that the agent leaves
+	pending  bool
+}
+
+// acked takes note of an acknowledgement. It reports whether there is nothing
+// more to say.
+func (p *publisher) acked(seq uint64, now time.Time) (done bool) {
+	if seq == 0 || seq > p.sequence {
+		return false // never sent
+	}
+	p.acks.received(seq, now)
+	if seq != p.unacked {
+		return false
+	}
+	p.unacked = 0
+	return p.stopping
+}
+
+// next returns the report to send now, if any.
+func (p *publisher) next(tracker *Tracker, now time.Time) (Report, bool) {
+	if !p.pending || p.unacked != 0 {
+		return Report{}, false
+	}
+	snap := tracker.Snapshot()
+	seen := p.acks.before(oldestFresh(snap, now))
+	p.sequence++
+	p.unacked, p.pending, p.stopping = p.sequence, false, snap.Stop != nil
+	return Report{
+		Sequence: p.sequence,
+		AckSeen:  seen.sequence,
+		SinceAck: now.Sub(seen.at),
+		Made:     now,
+		Snapshot: snap,
+	}, true
+}
