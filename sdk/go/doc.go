@@ -1,0 +1,38 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandbox is the Go client of a sandbox gateway: one connection, one
+// method for each call of the API, generated messages in and out. What it adds
+// by hand is little: dialling with a CA and a token, lists as iterators over
+// every page, errors by kind, and HealthOf, which reads health the way every
+// client must.
+//
+//	client, err := sandbox.Dial(ctx, sandbox.Options{
+//		Address: "https://127.0.0.1:17670",
+//		CAFile:  "ca.crt",
+//		Token:   sandbox.Token(token),
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	defer client.Close()
+//	answer, err := client.GetService(ctx, &openshellv1.GetServiceRequest{Sandbox: "web"})
+//	if errors.Is(err, sandbox.ErrNotFound) {
+//		…
+//	}
+//	if sandbox.HealthOf(answer).State == sandbox.HealthHealthy {
+//		…
+//	}
+//
+// A Client is safe for concurrent use and belongs to whoever dialled it, who
+// closes it. Each call ends with its context; none has a time limit of its
+// own, and none is repeated after it reached the gateway. Requests are not
+// changed and not kept. Calls may overtake each other: only one that begins
+// after another has returned is sure to come after it.
+//
+// A health is true for the instant at which the gateway answered. It is not
+// kept here, and a copy of it grows old: after 15 seconds ask again.
+//
+// Texts in answers are the gateway's. Whoever writes them to a terminal
+// escapes what is not printable; errors of this package are escaped already.
+package sandbox
