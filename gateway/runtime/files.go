@@ -32,7 +32,7 @@ func (f *files) create(id, sub string) error {
 func (f *files) writeToken(path string, token secret.String) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := writeAtomic(path, []byte(token.Reveal()+"\n")); err != nil {
+	if err := writeAtomic(path, []byte(token.Reveal())); err != nil {
 		return fmt.Errorf("token file: %w", err)
 	}
 	return nil
