@@ -33,6 +33,7 @@ probe, report, report/wire, mux, readiness, api/..., internal/obs, internal/sdno
 probe, report, report/wire, mux, readiness, api/..., internal/obs, internal/sdnotify < gateway/... < gateway
 internal/backoff, internal/latest, internal/secret, internal/buildinfo < agent/... < agent
 gateway/health, gateway/identity < gateway/session
+gateway/health, gateway/runtime, gateway/store < gateway/lifecycle < gateway/api
 
 # The commands, the SDK, the suites.
 agent < cmd/sandbox-agent
