@@ -5,6 +5,7 @@ package probe
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/latest"
@@ -49,22 +50,42 @@ type SchedulerConfig struct {
 	OnLate func(time.Duration)
 }
 
-// Scheduler attempts services on time.
+// Scheduler attempts services on time: all in one burst every Interval, and a
+// service that has not passed yet more often. SetServices and ProbeNow may be
+// called from any goroutine at any time, Run once.
 type Scheduler struct {
 	config   SchedulerConfig
 	services *latest.Cell[[]Service]
 	probe    chan struct{}
+	results  chan result
+	plan     *plan
 }
 
-// NewScheduler returns a scheduler without services.
+// result is an attempt that has ended.
+type result struct {
+	entry   *entry
+	attempt Attempt
+}
+
+// NewScheduler returns a scheduler without services. It attempts nothing
+// before Run.
 func NewScheduler(config SchedulerConfig) *Scheduler {
-	return &Scheduler{config: config, services: latest.New[[]Service](), probe: make(chan struct{}, 1)}
+	return &Scheduler{
+		config:   config,
+		services: latest.New[[]Service](),
+		probe:    make(chan struct{}, 1),
+		results:  make(chan result, slots),
+	}
 }
 
-// SetServices replaces the list. The newest list wins.
-func (s *Scheduler) SetServices(services []Service) { s.services.Put(services) }
+// SetServices replaces the list. The newest list wins, and one that is
+// replaced before the loop saw it is never seen. Services that keep their
+// configuration keep their verdict; all others begin at Unknown with an attempt
+// at once. SetServices does not block, and keeps nothing of the slice.
+func (s *Scheduler) SetServices(services []Service) { s.services.Put(slices.Clone(services)) }
 
-// ProbeNow asks for an extra round at once.
+// ProbeNow asks for an extra round of all services at once, which ends with
+// RoundEnded like any other. Requests that the loop has not seen yet are one.
 func (s *Scheduler) ProbeNow() {
 	select {
 	case s.probe <- struct{}{}:
@@ -72,8 +93,102 @@ func (s *Scheduler) ProbeNow() {
 	}
 }
 
-// Run makes attempts until ctx ends, and returns nil then.
+// Run makes attempts until ctx ends. It returns nil then, after the attempts
+// that were in flight have returned; their results are dropped.
 func (s *Scheduler) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.join()
+	defer cancel()
+	s.plan = newPlan(time.Now().Add(s.config.Phase))
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		for e := s.plan.start(time.Now()); e != nil; e = s.plan.start(time.Now()) {
+			go s.attempt(e)
+		}
+		timer.Reset(time.Until(s.plan.wake()))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.services.Ready():
+			s.replace(ctx)
+		case <-s.probe:
+			s.ended(s.plan.begin(true, time.Now()))
+		case r := <-s.results:
+			s.done(r)
+		case <-timer.C:
+			s.due()
+		}
+	}
+}
+
+// join waits for the attempts in flight.
+func (s *Scheduler) join() {
+	for len(s.plan.flying) > 0 {
+		r := <-s.results
+		delete(s.plan.flying, r.entry.service.Name)
+	}
+}
+
+func (s *Scheduler) replace(ctx context.Context) {
+	services, ok := s.services.Take()
+	if !ok {
+		return
+	}
+	now := time.Now()
+	came, went, ended := s.plan.replace(services, now)
+	for _, e := range went {
+		e.cancel()
+	}
+	list := make([]Service, 0, len(s.plan.entries))
+	for _, e := range s.plan.entries {
+		list = append(list, e.service)
+	}
+	for _, e := range came {
+		e.ctx, e.cancel = context.WithCancel(ctx)
+	}
+	s.config.Sink.Services(list, now)
+	s.ended(ended)
+}
+
+func (s *Scheduler) done(r result) {
+	verdict, changed, current, ended := s.plan.done(r.entry, r.attempt, time.Now())
+	if !current {
+		return
+	}
+	if s.config.OnAttempt != nil {
+		s.config.OnAttempt(r.entry.service, r.attempt)
+	}
+	s.config.Sink.Observed(r.entry.service, verdict, changed)
+	s.ended(ended)
+}
+
+func (s *Scheduler) due() {
+	late, began, ended := s.plan.due(time.Now())
+	if began && s.config.OnLate != nil {
+		s.config.OnLate(late)
+	}
+	s.ended(ended)
+}
+
+// ended tells the sink once, however many rounds ended at this instant.
+func (s *Scheduler) ended(rounds int) {
+	if rounds > 0 {
+		s.config.Sink.RoundEnded()
+	}
+}
+
+// attempt makes one attempt. A panic in it is a fault of this process, and no
+// reason to stop observing.
+func (s *Scheduler) attempt(e *entry) {
+	r := result{entry: e}
+	start := time.Now()
+	defer func() {
+		if recover() != nil {
+			end := time.Now()
+			r.attempt = Attempt{Outcome: Inconclusive, Reason: Internal, Start: start, End: end, Latency: end.Sub(start)}
+		}
+		s.results <- r
+	}()
+	r.attempt = s.config.Attempt(e.ctx, e.service.Target)
 }
