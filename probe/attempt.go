@@ -13,8 +13,8 @@ import (
 const (
 	// Interval is the time between two rounds.
 	Interval = 5 * time.Second
-	// Timeout bounds one attempt: dial, write and final response headers.
-	Timeout = time.Second
+	// AttemptTimeout bounds one attempt: dial, write and final response headers.
+	AttemptTimeout = time.Second
 	// FailThreshold is how many fails in a row make Unhealthy.
 	FailThreshold = 3
 	// StaleAfter is the age at which a conclusive attempt says nothing more.
@@ -56,7 +56,7 @@ const (
 	NoReason        Reason = 0  // there was no attempt
 	OK              Reason = 1  // passed
 	Refused         Reason = 2  // no listener on either loopback address
-	TimedOut        Reason = 3  // REASON_TIMEOUT: no final response headers within Timeout
+	Timeout        Reason = 3  // REASON_TIMEOUT: no final response headers within Timeout
 	Reset           Reason = 4  // the connection was reset
 	Closed          Reason = 5  // closed before the header section ended
 	NotHTTP         Reason = 6  // what came was not an HTTP/1 response
@@ -94,7 +94,7 @@ type Attempt struct {
 	// if none did.
 	Addr netip.Addr
 	// Start and End carry the monotonic clock. End may lie beyond
-	// Start+Timeout if this process was late.
+	// Start+AttemptTimeout if this process was late.
 	Start, End time.Time
 	// Latency is from Start to the verdict.
 	Latency time.Duration
@@ -103,7 +103,7 @@ type Attempt struct {
 // Observed is the instant that the attempt speaks of: its end, but no later
 // than its deadline.
 func (a Attempt) Observed() time.Time {
-	if deadline := a.Start.Add(Timeout); a.End.After(deadline) {
+	if deadline := a.Start.Add(AttemptTimeout); a.End.After(deadline) {
 		return deadline
 	}
 	return a.End

@@ -24,7 +24,7 @@ type dialFunc func(ctx context.Context, addr netip.AddrPort, deadline time.Time)
 
 // dialLoopback connects to port on 127.0.0.1 or on ::1, whichever accepts
 // first, and returns the address that did, or the reason why neither did.
-// Both share the time from start to start+Timeout. An address that fails makes
+// Both share the time from start to start+AttemptTimeout. An address that fails makes
 // way at once; 127.0.0.1 hanging makes way for a while and gets the rest.
 func dialLoopback(ctx context.Context, dial dialFunc, port uint16, start time.Time) (*net.TCPConn, netip.Addr, Reason) {
 	try := func(addr netip.Addr, within time.Duration) (*net.TCPConn, Reason) {
@@ -46,16 +46,16 @@ func dialLoopback(ctx context.Context, dial dialFunc, port uint16, start time.Ti
 	if v4 == OK {
 		return conn, loopback4, OK
 	}
-	within := Timeout
-	if v4 == TimedOut {
+	within := AttemptTimeout
+	if v4 == Timeout {
 		within = 2 * hangBound
 	}
 	conn, v6 := try(loopback6, within)
 	if v6 == OK {
 		return conn, loopback6, OK
 	}
-	if v4 == TimedOut {
-		if conn, v4 = try(loopback4, Timeout); v4 == OK {
+	if v4 == Timeout {
+		if conn, v4 = try(loopback4, AttemptTimeout); v4 == OK {
 			return conn, loopback4, OK
 		}
 	}

@@ -7,7 +7,7 @@
 //
 //   - [HTTP.Attempt] is one probe of one [Target]: a new connection to
 //     127.0.0.1 or ::1, one request, the response's header section, and no
-//     more than [Timeout] for all of it. It is safe for concurrent use, keeps
+//     more than [AttemptTimeout] for all of it. It is safe for concurrent use, keeps
 //     nothing open and leaves no goroutine behind.
 //   - [Hysteresis] and [Judge] turn attempts into a state. They are pure: no
 //     clock, no lock; their owner serialises the calls.

@@ -19,7 +19,7 @@ func classify(err error, addr netip.Addr) Reason {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-			return TimedOut
+			return Timeout
 		}
 		return Internal
 	}
@@ -27,7 +27,7 @@ func classify(err error, addr netip.Addr) Reason {
 	case syscall.ECONNREFUSED:
 		return Refused
 	case syscall.ETIMEDOUT:
-		return TimedOut
+		return Timeout
 	case syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED:
 		return Reset
 	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ENOSPC,
@@ -48,7 +48,7 @@ func classify(err error, addr netip.Addr) Reason {
 // what it saw on the other address; an address that does not exist says less
 // than one that refuses.
 func neither(v4, v6 Reason) Reason {
-	for _, r := range [...]Reason{Internal, NoResources, TimedOut, Reset, Refused} {
+	for _, r := range [...]Reason{Internal, NoResources, Timeout, Reset, Refused} {
 		if v4 == r || v6 == r {
 			return r
 		}

@@ -45,7 +45,7 @@ func NewHTTP(userAgent string, opts ...HTTPOption) *HTTP {
 	return h
 }
 
-// Attempt probes t once and returns within Timeout, or as soon after that as
+// Attempt probes t once and returns within AttemptTimeout, or as soon after that as
 // this process runs. It ends early, as Inconclusive, when ctx ends. The
 // connection is closed when it returns.
 func (h *HTTP) Attempt(ctx context.Context, t Target) (a Attempt) {
@@ -78,7 +78,7 @@ func (h *HTTP) attempt(ctx context.Context, t Target, a *Attempt) {
 		defer conn.Close()
 		a.Addr = addr
 		var hd head
-		if reason = h.exchange(ctx, conn, addr, t, a.Start.Add(Timeout), &hd); reason == OK {
+		if reason = h.exchange(ctx, conn, addr, t, a.Start.Add(AttemptTimeout), &hd); reason == OK {
 			a.Code = hd.code
 		}
 	}
@@ -123,7 +123,7 @@ func (h *HTTP) exchange(ctx context.Context, conn *net.TCPConn, addr netip.Addr,
 		}
 		r := classify(err, addr)
 		switch {
-		case r == TimedOut && ctx.Err() == nil:
+		case r == Timeout && ctx.Err() == nil:
 			return drain(conn, buf[:], hd)
 		case r == Closed && writeErr != nil:
 			return classify(writeErr, addr)
@@ -138,7 +138,7 @@ func (h *HTTP) exchange(ctx context.Context, conn *net.TCPConn, addr netip.Addr,
 func drain(conn *net.TCPConn, buf []byte, hd *head) Reason {
 	raw, err := conn.SyscallConn()
 	if err != nil || conn.SetReadDeadline(time.Time{}) != nil {
-		return TimedOut
+		return Timeout
 	}
 	for {
 		n := 0
@@ -151,7 +151,7 @@ func drain(conn *net.TCPConn, buf []byte, hd *head) Reason {
 			}
 		})
 		if err != nil || n <= 0 {
-			return TimedOut
+			return Timeout
 		}
 		if r := hd.read(buf[:n]); r != NoReason {
 			return r

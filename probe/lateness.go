@@ -24,10 +24,10 @@ const (
 // a.End. What a service said, it said, however late it was heard; what it did
 // not say, or gave up saying, proves nothing then.
 func excuse(a Attempt, stall time.Duration) Attempt {
-	if a.Reason != TimedOut && a.Reason != Closed && a.Reason != Reset {
+	if a.Reason != Timeout && a.Reason != Closed && a.Reason != Reset {
 		return a
 	}
-	if overdue := a.End.Sub(a.Start) - Timeout; overdue > stall {
+	if overdue := a.End.Sub(a.Start) - AttemptTimeout; overdue > stall {
 		stall = overdue
 	}
 	switch {

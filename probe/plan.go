@@ -4,7 +4,6 @@
 package probe
 
 import (
-	"context"
 	"slices"
 	"time"
 )
@@ -44,10 +43,6 @@ type entry struct {
 	queued     bool
 	extra      bool     // whether the attempt queued or in flight is off the timer
 	waiting    []*round // rounds that wait for that attempt
-
-	// The scheduler's: all attempts in this configuration run under ctx.
-	ctx    context.Context
-	cancel context.CancelFunc
 }
 
 // round is a burst of attempts.

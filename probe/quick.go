@@ -40,7 +40,7 @@ func quickDelay(passed bool, made int, age time.Duration, latest Reason) (time.D
 // quickFits reports whether a quick attempt at at, which is expected to take
 // as long as the latest one, ends before the next round.
 func quickFits(at time.Time, latency time.Duration, nextRound time.Time) bool {
-	return at.Add(min(latency, Timeout) + quickMargin).Before(nextRound)
+	return at.Add(min(latency, AttemptTimeout) + quickMargin).Before(nextRound)
 }
 
 // nextRound returns when the round after the one that was due at due, and

@@ -37,7 +37,7 @@ type Sink interface {
 
 // SchedulerConfig is what a Scheduler needs.
 type SchedulerConfig struct {
-	// Attempt makes one attempt within about Timeout. It is called from many
+	// Attempt makes one attempt within about AttemptTimeout. It is called from many
 	// goroutines.
 	Attempt func(context.Context, Target) Attempt
 	// Sink takes the results.
@@ -59,6 +59,13 @@ type Scheduler struct {
 	probe    chan struct{}
 	results  chan result
 	plan     *plan
+	scopes   map[*entry]scope
+}
+
+// scope is what the attempts of one service in one configuration run under.
+type scope struct {
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // result is an attempt that has ended.
@@ -75,6 +82,7 @@ func NewScheduler(config SchedulerConfig) *Scheduler {
 		services: latest.New[[]Service](),
 		probe:    make(chan struct{}, 1),
 		results:  make(chan result, slots),
+		scopes:   map[*entry]scope{},
 	}
 }
 
@@ -104,7 +112,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		for e := s.plan.start(time.Now()); e != nil; e = s.plan.start(time.Now()) {
-			go s.attempt(e)
+			go s.attempt(s.scopes[e].ctx, e)
 		}
 		timer.Reset(time.Until(s.plan.wake()))
 		select {
@@ -138,14 +146,16 @@ func (s *Scheduler) replace(ctx context.Context) {
 	now := time.Now()
 	came, went, ended := s.plan.replace(services, now)
 	for _, e := range went {
-		e.cancel()
+		s.scopes[e].cancel()
+		delete(s.scopes, e)
+	}
+	for _, e := range came {
+		ctx, cancel := context.WithCancel(ctx)
+		s.scopes[e] = scope{ctx, cancel}
 	}
 	list := make([]Service, 0, len(s.plan.entries))
 	for _, e := range s.plan.entries {
 		list = append(list, e.service)
-	}
-	for _, e := range came {
-		e.ctx, e.cancel = context.WithCancel(ctx)
 	}
 	s.config.Sink.Services(list, now)
 	s.ended(ended)
@@ -180,7 +190,7 @@ func (s *Scheduler) ended(rounds int) {
 
 // attempt makes one attempt. A panic in it is a fault of this process, and no
 // reason to stop observing.
-func (s *Scheduler) attempt(e *entry) {
+func (s *Scheduler) attempt(ctx context.Context, e *entry) {
 	r := result{entry: e}
 	start := time.Now()
 	defer func() {
@@ -190,5 +200,5 @@ func (s *Scheduler) attempt(e *entry) {
 		}
 		s.results <- r
 	}()
-	r.attempt = s.config.Attempt(e.ctx, e.service.Target)
+	r.attempt = s.config.Attempt(ctx, e.service.Target)
 }
