@@ -56,7 +56,7 @@ const (
 	NoReason        Reason = 0  // there was no attempt
 	OK              Reason = 1  // passed
 	Refused         Reason = 2  // no listener on either loopback address
-	Timeout        Reason = 3  // REASON_TIMEOUT: no final response headers within Timeout
+	Timeout         Reason = 3  // no final response headers within AttemptTimeout
 	Reset           Reason = 4  // the connection was reset
 	Closed          Reason = 5  // closed before the header section ended
 	NotHTTP         Reason = 6  // what came was not an HTTP/1 response

@@ -16,9 +16,9 @@ func classify(err error, addr netip.Addr) Reason {
 	if errors.Is(err, io.EOF) {
 		return Closed
 	}
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 			return Timeout
 		}
 		return Internal
