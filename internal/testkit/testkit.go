@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -34,6 +35,12 @@ func Bubble(t *testing.T, f func(t *testing.T)) {
 // Wait is synctest.Wait: it returns when every other goroutine of the bubble
 // is durably blocked.
 func Wait() { synctest.Wait() }
+
+// Advance lets d pass in the bubble, then waits as Wait does.
+func Advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
 
 // Logger returns a logger that writes to t and fails t on a record at level
 // ERROR. Steady state and expected trouble log below that.
