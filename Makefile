@@ -1,0 +1,147 @@
+# Copyright The sandbox-agent Authors
+# SPDX-License-Identifier: Apache-2.0
+
+# `make` alone lists the targets. A fresh Debian machine with Go and Node needs
+# no other preparation: each target installs what it lacks (as root, with apt)
+# and says what it installs.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+# How long each fuzz target runs in `make fuzz-short`.
+FUZZTIME ?= 20s
+# What the binaries call themselves: the tag, or the commit after the last one.
+VERSION ?= $(shell git describe --tags --match 'v*' 2>/dev/null | sed 's/^v//' | grep . || \
+	echo "0.0.0-dev+$$(git rev-parse --short HEAD 2>/dev/null || echo unknown)")
+
+MODULE := github.com/sandbox-agent/sandbox-agent
+TOOLS := $(CURDIR)/.tools/bin
+BUF := $(CURDIR)/tools/node_modules/.bin/buf
+PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
+SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_modules,bin,dist,testdata} .)
+# Everything but the suites that need binaries, namespaces or a server.
+UNIT = $$($(GO) list ./... | grep -v '^$(MODULE)/test/')
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^##@ / { sub("##@ ", "\n"); print } /^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+##@ Use
+
+.PHONY: build
+build: ## static binaries into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false \
+		-ldflags '-s -w -X $(MODULE)/internal/buildinfo.Version=$(VERSION)' -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: build setup-e2e ## two sandboxes, two real servers, every state through the real CLI
+	test/demo/demo.sh
+
+.PHONY: demo-codex
+demo-codex: build setup-e2e ## the same with the Codex app-server from npm (400 MB)
+	test/demo/codex.sh
+
+##@ Test
+
+.PHONY: test
+test: setup-race ## unit tests under the race detector
+	$(GO) test -race $(UNIT)
+
+.PHONY: e2e
+e2e: build setup-e2e ## end-to-end tests on the real binaries in real namespaces
+	$(GO) test -count=1 -v ./test/e2e/...
+
+.PHONY: test-postgres
+test-postgres: setup-postgres ## the store's tests on a throwaway PostgreSQL
+	test/postgres.sh
+
+.PHONY: fuzz-short
+fuzz-short: ## every fuzz target for FUZZTIME (20s)
+	.ci/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: ## benchmarks of the packages, then of the running parts
+	$(GO) test -run '^$$' -bench . -benchmem $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u)
+	$(GO) run ./test/bench
+
+##@ Change
+
+.PHONY: check
+check: check-format check-generate check-tidy check-vet check-static check-arch check-shell ## format, generated code, vet, staticcheck, house rules
+
+.PHONY: fmt
+fmt: $(TOOLS)/gofumpt ## format the Go files
+	$(TOOLS)/gofumpt -w .
+
+.PHONY: generate
+generate: $(PLUGINS) $(BUF) ## Go from the protos
+	cd api && PATH="$(TOOLS):$$PATH" $(BUF) generate
+
+.PHONY: tools
+tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tools that check and generate need
+
+.PHONY: setup
+setup: ## install the Debian packages that any target needs
+	.ci/setup race check e2e postgres
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin dist .tools tools/node_modules
+
+# The parts of `make check`, each of which can be run alone.
+
+.PHONY: check-format
+check-format: $(TOOLS)/gofumpt
+	@wrong=$$($(TOOLS)/gofumpt -l .); [ -z "$$wrong" ] || { echo "not formatted (make fmt):"; echo "$$wrong"; exit 1; }
+
+# The Go code is generated anew, beside the tree, and must be what is checked
+# in: nothing missing, nothing left over.
+.PHONY: check-generate
+check-generate: $(PLUGINS) $(BUF)
+	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	cp -r api "$$scratch/"; find "$$scratch/api" -name '*.pb.go' -delete; cd "$$scratch/api"; \
+	$(BUF) lint; PATH="$(TOOLS):$$PATH" $(BUF) generate; \
+	diff -r "$$scratch/api" "$(CURDIR)/api" || { echo "api/ is not what its protos generate (make generate)"; exit 1; }
+
+.PHONY: check-tidy
+check-tidy:
+	$(GO) mod tidy -diff
+	$(GO) -C tools mod tidy -diff
+
+.PHONY: check-vet
+check-vet:
+	$(GO) vet ./...
+
+.PHONY: check-static
+check-static: $(TOOLS)/staticcheck
+	$(TOOLS)/staticcheck ./...
+
+.PHONY: check-arch
+check-arch:
+	$(GO) test -count=1 ./internal/arch
+
+.PHONY: check-shell
+check-shell: setup-check
+	shellcheck $(SCRIPTS)
+
+.PHONY: setup-race setup-check setup-e2e setup-postgres
+setup-race setup-check setup-e2e setup-postgres: setup-%:
+	@.ci/setup $*
+
+# Tools are built from the versions that tools/go.mod and tools/package.json pin.
+
+$(TOOLS)/protoc-gen-go: PKG := google.golang.org/protobuf/cmd/protoc-gen-go
+$(TOOLS)/protoc-gen-go-grpc: PKG := google.golang.org/grpc/cmd/protoc-gen-go-grpc
+$(TOOLS)/gofumpt: PKG := mvdan.cc/gofumpt
+$(TOOLS)/staticcheck: PKG := honnef.co/go/tools/cmd/staticcheck
+$(PLUGINS) $(TOOLS)/gofumpt $(TOOLS)/staticcheck: tools/go.mod tools/go.sum
+	@echo "building $(PKG)"
+	@$(GO) build -C tools -buildvcs=false -o $@ $(PKG)
+	@touch $@
+
+$(BUF): tools/package.json tools/package-lock.json
+	npm ci --prefix tools --ignore-scripts --no-audit --no-fund
+	@touch $@
