@@ -1,0 +1,91 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mux
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// CloseWrite ends the direction to the peer, which then reads io.EOF. The other
+// direction goes on for as long as both sides like.
+func (s *Stream) CloseWrite() error {
+	if s.isClosed() {
+		return net.ErrClosed
+	}
+	if s.session.ended() {
+		return s.session.over()
+	}
+	// yamux reports no error: one of the connection shows itself in Read.
+	return s.y.Close()
+}
+
+// Close ends both directions and returns at once. What was written arrives, and
+// then the peer's Read returns io.EOF. A peer that goes on sending for more than
+// a moment is reset; one that ends its direction later than after a minute, too.
+func (s *Stream) Close() error { return s.shut(false) }
+
+// Reset ends both directions and returns at once. What is under way may be lost
+// and the peer gets ErrReset, so that it does not take the stream for complete.
+func (s *Stream) Reset() error { return s.shut(true) }
+
+func (s *Stream) shut(reset bool) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.session.open.Add(-1)
+	s.expire()
+	go s.depart(reset)
+	return nil
+}
+
+// depart ends the stream towards the peer and sees to it that both ends forget
+// it. yamux forgets a stream when both directions have ended, or on a reset,
+// and cannot send one: we do, and we answer one with one, since the side that
+// sends it has to hear of it too.
+func (s *Stream) depart(reset bool) {
+	defer s.session.forget(s)
+	if !reset {
+		_ = s.y.Close()
+	}
+	if s.opened {
+		<-s.session.slots
+	}
+	if !reset {
+		reset = !s.linger()
+	}
+	if reset && !s.session.ended() {
+		s.session.conn.reset(s.y.StreamID())
+	}
+}
+
+// linger waits for the peer's end and reports whether it came.
+func (s *Stream) linger() bool {
+	s.reading <- struct{}{} // a reader that was woken must have left
+	defer func() { <-s.reading }()
+	defer s.session.lingering.Add(-1)
+	if s.session.lingering.Add(1) > maxLingering {
+		return false
+	}
+	grace := time.Now().Add(lingerGrace)
+	_ = s.y.SetReadDeadline(time.Now().Add(lingerMax))
+	if s.session.ended() {
+		return true
+	}
+	buf := make([]byte, 2<<10)
+	for total := 0; ; {
+		n, err := s.y.Read(buf)
+		if err != nil {
+			return err == io.EOF
+		}
+		if total += n; total > window || time.Now().After(grace) {
+			return false
+		}
+	}
+}

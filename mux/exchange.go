@@ -1,0 +1,109 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mux
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/secret"
+)
+
+// RefusedError is the gateway's plain HTTP answer to a handshake.
+type RefusedError struct {
+	// Status is the final status of the answer.
+	Status int
+	// RetryAfter is zero unless the answer asked for a delay, in seconds.
+	RetryAfter time.Duration
+	// Reason is the answer's text if that is at most 200 bytes of printable
+	// ASCII, else empty.
+	Reason string
+}
+
+// Error returns status and reason.
+func (e *RefusedError) Error() string {
+	text := "mux: the gateway refused the session: " + strconv.Itoa(e.Status)
+	if e.Reason != "" {
+		text += " (" + e.Reason + ")"
+	}
+	return text
+}
+
+func request(host, instance, version string, token secret.String) []byte {
+	return []byte("GET " + Path + " HTTP/1.1\r\nHost: " + host +
+		"\r\nUser-Agent: sandbox-agent/" + version +
+		"\r\nConnection: Upgrade\r\nUpgrade: " + Protocol +
+		"\r\nAuthorization: Bearer " + token.Reveal() +
+		"\r\n" + HeaderInstance + ": " + instance +
+		"\r\n" + HeaderVersion + ": " + version + "\r\n\r\n")
+}
+
+// exchange sends the request and reads the answer. On 101 it returns the bytes
+// that followed it.
+func exchange(conn net.Conn, req []byte) ([]byte, error) {
+	if _, err := conn.Write(req); err != nil {
+		return nil, fmt.Errorf("mux: send the handshake: %w", err)
+	}
+	return readAnswer(conn)
+}
+
+// readAnswer reads the answer to a handshake, of which the heads, those of
+// interim answers included, are at most 16 KiB together. Its errors hold no
+// bytes of the peer except a RefusedError's reason.
+func readAnswer(conn io.Reader) ([]byte, error) {
+	limited := &io.LimitedReader{R: conn, N: maxHead}
+	br := bufio.NewReader(limited)
+	for {
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return nil, badHead(limited, err)
+		}
+		switch {
+		case resp.StatusCode == http.StatusSwitchingProtocols:
+			if !hasToken(resp.Header["Upgrade"], Protocol) || !hasToken(resp.Header["Connection"], "upgrade") {
+				return nil, fmt.Errorf("%w: 101 for another protocol", ErrBadResponse)
+			}
+			return buffered(br)
+		case resp.StatusCode >= 200:
+			return nil, refused(resp)
+		case resp.StatusCode < 100:
+			return nil, fmt.Errorf("%w: status below 100", ErrBadResponse)
+		}
+	}
+}
+
+// badHead tells a connection that failed from a peer that talks nonsense.
+func badHead(limited *io.LimitedReader, err error) error {
+	var network net.Error
+	switch {
+	case limited.N <= 0:
+		return fmt.Errorf("%w: head exceeds %d bytes", ErrBadResponse, maxHead)
+	case errors.As(err, &network):
+		return fmt.Errorf("mux: await the answer: %w", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("mux: await the answer: %w", io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("%w: not HTTP/1.1", ErrBadResponse)
+}
+
+func refused(resp *http.Response) *RefusedError {
+	e := &RefusedError{Status: resp.StatusCode}
+	if s, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31); err == nil {
+		e.RetryAfter = time.Duration(s) * time.Second
+	}
+	// One byte more than allowed, and a line end.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxReason+3))
+	reason := strings.TrimRight(string(body), "\r\n")
+	if len(reason) <= maxReason && !strings.ContainsFunc(reason, func(c rune) bool { return c < ' ' || c > '~' }) {
+		e.Reason = reason
+	}
+	return e
+}

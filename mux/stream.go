@@ -1,0 +1,209 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mux
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// Stream is one stream of a session, a net.Conn with half-close. Deadlines that
+// pass are os.ErrDeadlineExceeded; operations after Close or Reset are
+// net.ErrClosed, as are writes after CloseWrite.
+type Stream struct {
+	session *Session
+	y       *yamux.Stream
+	kind    Kind
+	header  []byte
+	opened  bool // by Open: it holds a slot
+
+	reading chan struct{} // holds a token while somebody reads y
+	writing chan struct{} // holds a token while somebody writes y
+	wake    chan struct{} // tells a waiting writer that its conditions changed
+
+	mu            sync.Mutex
+	closed        bool
+	peerEnded     bool // the peer's end was read
+	writeDeadline time.Time
+	waiting       bool // a writer waits for the window inside yamux
+	taken         int  // bytes read since the receive buffer was empty
+}
+
+var _ net.Conn = (*Stream)(nil)
+
+func newStream(s *Session, y *yamux.Stream, kind Kind, header []byte, opened bool) *Stream {
+	st := &Stream{
+		session: s, y: y, kind: kind, header: header, opened: opened,
+		reading: make(chan struct{}, 1),
+		writing: make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
+	}
+	if st.budgeted() {
+		_ = y.SetWriteDeadline(past()) // see write.go
+	}
+	s.adopt(st)
+	return st
+}
+
+// Kind returns what the opener said the stream is for.
+func (s *Stream) Kind() Kind { return s.kind }
+
+// Header returns what the opener said with the kind, at most MaxHeader bytes.
+// The peer chose them; the caller must not change them.
+func (s *Stream) Header() []byte { return s.header }
+
+// LocalAddr is the session's.
+func (s *Stream) LocalAddr() net.Addr { return s.session.conn.LocalAddr() }
+
+// RemoteAddr is the session's.
+func (s *Stream) RemoteAddr() net.Addr { return s.session.conn.RemoteAddr() }
+
+// Read reads what the peer wrote. io.EOF means that the peer ended its
+// direction; ErrReset, ErrSessionClosed and others mean that something may be
+// missing.
+func (s *Stream) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	s.reading <- struct{}{}
+	defer func() { <-s.reading }()
+	if s.isClosed() {
+		return 0, net.ErrClosed
+	}
+	n, err := s.y.Read(p)
+	if n > 0 {
+		// An error beside bytes concerns the window update, hence the session.
+		if err != nil {
+			_ = s.fault(err)
+		}
+		s.shrink(n, n < len(p))
+		return n, nil
+	}
+	if err == io.EOF {
+		return 0, s.eof()
+	}
+	return 0, s.fault(err)
+}
+
+// eof tells the end that the peer sent from the one that yamux reports when the
+// session is over.
+func (s *Stream) eof() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return net.ErrClosed
+	case s.peerEnded:
+	case s.session.ys.IsClosed():
+		return s.session.over()
+	default:
+		s.peerEnded = true
+	}
+	return io.EOF
+}
+
+// shrink frees the receive buffer after a burst: yamux keeps it at its greatest
+// size, and a stream may be quiet for hours.
+func (s *Stream) shrink(n int, drained bool) {
+	s.mu.Lock()
+	s.taken += n
+	burst := s.taken
+	if drained {
+		s.taken = 0
+	}
+	s.mu.Unlock()
+	if drained && burst > maxChunk {
+		s.y.Shrink()
+	}
+}
+
+// fault translates an error of yamux.
+func (s *Stream) fault(err error) error {
+	if s.isClosed() {
+		return net.ErrClosed
+	}
+	if s.session.ended() {
+		return s.session.over()
+	}
+	switch err {
+	case nil:
+		return nil
+	case yamux.ErrTimeout:
+		return os.ErrDeadlineExceeded
+	case yamux.ErrConnectionReset:
+		return ErrReset
+	case yamux.ErrStreamClosed:
+		return net.ErrClosed
+	case yamux.ErrConnectionWriteTimeout:
+		s.session.end(ErrStalled)
+	}
+	return s.session.over()
+}
+
+// SetDeadline sets both deadlines.
+func (s *Stream) SetDeadline(t time.Time) error {
+	if err := s.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return s.SetWriteDeadline(t)
+}
+
+// SetReadDeadline bounds present and future Reads; zero means no bound.
+func (s *Stream) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return net.ErrClosed
+	}
+	_ = s.y.SetReadDeadline(t)
+	if s.session.ended() {
+		_ = s.y.SetReadDeadline(past())
+	}
+	return nil
+}
+
+// SetWriteDeadline bounds present and future Writes; zero means no bound. It
+// ends the wait for the peer to read and for the relay streams' turn. A frame
+// that the connection is about to take is waited for, at most 10 s.
+func (s *Stream) SetWriteDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return net.ErrClosed
+	}
+	s.writeDeadline = t
+	if !s.budgeted() || s.waiting {
+		_ = s.y.SetWriteDeadline(t)
+		if s.session.ended() {
+			_ = s.y.SetWriteDeadline(past())
+		}
+	}
+	notify(s.wake)
+	return nil
+}
+
+// expire wakes everybody who waits in this stream, for good.
+func (s *Stream) expire() {
+	_ = s.y.SetReadDeadline(past())
+	_ = s.y.SetWriteDeadline(past())
+	notify(s.wake)
+}
+
+func (s *Stream) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mux
+
+import (
+	"net"
+	"os"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// Write sends p in frames of at most 16 KiB and returns when the connection has
+// taken the last one. It waits while 256 KiB are unread by the peer. After an
+// error the number of bytes that arrive is not known.
+func (s *Stream) Write(p []byte) (int, error) {
+	s.writing <- struct{}{}
+	defer func() { <-s.writing }()
+	total := 0
+	for {
+		if err := s.writable(); err != nil || total == len(p) {
+			return total, err
+		}
+		chunk := p[total:min(len(p), total+maxChunk)]
+		n, err := s.writeChunk(chunk)
+		total += n
+		if err != nil {
+			return total, s.fault(err)
+		}
+	}
+}
+
+func (s *Stream) writable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return net.ErrClosed
+	case !s.writeDeadline.IsZero() && time.Until(s.writeDeadline) <= 0:
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// budgeted streams share the session's budget of queued frames.
+func (s *Stream) budgeted() bool { return s.kind != KindControl }
+
+// writeChunk sends some or all of a chunk. A relay stream must not hold a place
+// in the queue while it waits for its reader. So its writes never wait for the
+// window (yamux has a deadline of the past for them); when the window is used
+// up, it waits outside of the queue with a write of one byte.
+func (s *Stream) writeChunk(p []byte) (int, error) {
+	if !s.budgeted() {
+		return s.y.Write(p)
+	}
+	if err := s.enterQueue(); err != nil {
+		return 0, err
+	}
+	n, err := s.y.Write(p)
+	<-s.session.budget
+	if n > 0 && err == yamux.ErrTimeout {
+		return n, nil
+	}
+	if n > 0 || err != yamux.ErrTimeout {
+		return n, err
+	}
+	if !s.await(true) {
+		return 0, yamux.ErrTimeout
+	}
+	n, err = s.y.Write(p[:1])
+	s.await(false)
+	return n, err
+}
+
+// await allows yamux to wait for the window, until the caller's deadline, or
+// forbids it again. It reports false if there is nothing to wait for any more.
+func (s *Stream) await(on bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = on
+	if !on || s.closed {
+		_ = s.y.SetWriteDeadline(past())
+		return false
+	}
+	_ = s.y.SetWriteDeadline(s.writeDeadline)
+	if s.session.ended() {
+		_ = s.y.SetWriteDeadline(past())
+	}
+	return true
+}
+
+// enterQueue takes a place of the budget, first come, first served.
+func (s *Stream) enterQueue() error {
+	select {
+	case s.session.budget <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		deadline, closed := s.writeDeadline, s.closed
+		s.mu.Unlock()
+		if closed {
+			return yamux.ErrStreamClosed
+		}
+		var expired <-chan time.Time
+		if !deadline.IsZero() {
+			timer.Reset(time.Until(deadline))
+			expired = timer.C
+		}
+		select {
+		case s.session.budget <- struct{}{}:
+			return nil
+		case <-expired:
+			return yamux.ErrTimeout
+		case <-s.session.done:
+			return yamux.ErrSessionShutdown
+		case <-s.wake:
+		}
+	}
+}
