@@ -62,6 +62,9 @@ func openFiles(dir string, logger *slog.Logger) (*files, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
+	if err := f.watch(""); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return f, nil
 }
 
@@ -83,7 +86,7 @@ func (f *files) acquire() error {
 		return fmt.Errorf("lock state directory: flock %s: %w", path, err)
 	}
 	f.lock = lock
-	return os.Chmod(path, 0o600)
+	return lock.Chmod(0o600)
 }
 
 // private makes the file at path readable and writable by its owner alone;
@@ -103,15 +106,13 @@ func private(path string, create bool) error {
 	return errors.Join(file.Chmod(0o600), file.Close())
 }
 
-// watch remembers what the paths are now; verify compares against it.
-func (f *files) watch() error {
-	for _, suffix := range []string{"", "-wal"} {
-		info, err := os.Stat(f.path() + suffix)
-		if err != nil {
-			return fmt.Errorf("watch database file: %w", err)
-		}
-		f.seen[f.path()+suffix] = info
+// watch remembers what a path is now; verify compares against it.
+func (f *files) watch(suffix string) error {
+	info, err := os.Stat(f.path() + suffix)
+	if err != nil {
+		return fmt.Errorf("watch database file: %w", err)
 	}
+	f.seen[f.path()+suffix] = info
 	return nil
 }
 

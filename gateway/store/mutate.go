@@ -91,7 +91,7 @@ func (s *Store) write(ctx context.Context, fn func(Tx) error) error {
 // beginError explains an error of BEGIN: with SQLite it waits for the lock,
 // with PostgreSQL for the network.
 func (s *Store) beginError(ctx context.Context, err error) error {
-	if s.dialect.lockCounter == "" {
+	if s.dialect.lockCounter == "" || s.dialect.busy(err) {
 		return s.lockError(ctx, err)
 	}
 	return fmt.Errorf("begin: %w", err)

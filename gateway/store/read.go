@@ -37,6 +37,9 @@ func (s *Store) Sandboxes(ctx context.Context, q SandboxQuery) (_ []Sandbox, err
 	for _, key := range slices.Sorted(maps.Keys(q.Labels)) {
 		w.add(s.dialect.hasLabel, key, q.Labels[key])
 	}
+	if w.err != nil {
+		return nil, w.err
+	}
 	statement := "SELECT " + sandboxColumns + " FROM sandboxes" + w.String() + " ORDER BY workspace, name" + w.limit(q.Limit)
 	rows, err := s.readers.rows(ctx, statement, w.args...)
 	return collect(rows, err, scanSandbox)
@@ -61,6 +64,9 @@ func (s *Store) Services(ctx context.Context, q ServiceQuery) (_ []Service, err 
 	if q.After.Set {
 		w.add("(workspace, sandbox, name) > (%s, %s, %s)", q.After.Workspace, q.After.Sandbox, q.After.Name)
 	}
+	if w.err != nil {
+		return nil, w.err
+	}
 	statement := "SELECT " + serviceColumns + " FROM services" + w.String() + " ORDER BY workspace, sandbox, name" + w.limit(q.Limit)
 	rows, err := s.readers.rows(ctx, statement, w.args...)
 	return collect(rows, err, scanService)
@@ -73,25 +79,33 @@ func (s *Store) ServicesOf(ctx context.Context, sandboxID string) (_ []Service, 
 	return s.readers.servicesOf(ctx, sandboxID)
 }
 
+// Reads by key.
+const (
+	sandboxByName = "SELECT " + sandboxColumns + " FROM sandboxes WHERE workspace = ?1 AND name = ?2"
+	sandboxByID   = "SELECT " + sandboxColumns + " FROM sandboxes WHERE id = ?1"
+	serviceByName = "SELECT " + serviceColumns + " FROM services WHERE workspace = ?1 AND sandbox = ?2 AND name = ?3"
+	serviceByID   = "SELECT " + serviceColumns + " FROM services WHERE id = ?1"
+	servicesOf    = "SELECT " + serviceColumns + " FROM services WHERE sandbox_id = ?1 ORDER BY name"
+)
+
 func (c conn) sandbox(ctx context.Context, workspace, name string) (Sandbox, error) {
-	return scanSandbox(c.row(ctx, "SELECT "+sandboxColumns+" FROM sandboxes WHERE workspace = ?1 AND name = ?2", workspace, name))
+	return scanSandbox(c.row(ctx, sandboxByName, workspace, name))
 }
 
 func (c conn) sandboxByID(ctx context.Context, id string) (Sandbox, error) {
-	return scanSandbox(c.row(ctx, "SELECT "+sandboxColumns+" FROM sandboxes WHERE id = ?1", id))
+	return scanSandbox(c.row(ctx, sandboxByID, id))
 }
 
 func (c conn) service(ctx context.Context, workspace, sandbox, name string) (Service, error) {
-	return scanService(c.row(ctx, "SELECT "+serviceColumns+
-		" FROM services WHERE workspace = ?1 AND sandbox = ?2 AND name = ?3", workspace, sandbox, name))
+	return scanService(c.row(ctx, serviceByName, workspace, sandbox, name))
 }
 
 func (c conn) serviceByID(ctx context.Context, id string) (Service, error) {
-	return scanService(c.row(ctx, "SELECT "+serviceColumns+" FROM services WHERE id = ?1", id))
+	return scanService(c.row(ctx, serviceByID, id))
 }
 
 func (c conn) servicesOf(ctx context.Context, sandboxID string) ([]Service, error) {
-	rows, err := c.rows(ctx, "SELECT "+serviceColumns+" FROM services WHERE sandbox_id = ?1 ORDER BY name", sandboxID)
+	rows, err := c.rows(ctx, servicesOf, sandboxID)
 	return collect(rows, err, scanService)
 }
 
@@ -99,6 +113,7 @@ func (c conn) servicesOf(ctx context.Context, sandboxID string) ([]Service, erro
 type where struct {
 	terms []string
 	args  []any
+	err   error // ErrInvalid
 }
 
 // add adds a condition in which each %s stands for the next value.
@@ -111,6 +126,9 @@ func (w *where) add(format string, values ...any) {
 }
 
 func (w *where) mark(value any) string {
+	if s, ok := value.(string); ok && !validText(s) {
+		w.err = fmt.Errorf("%w: query: text must be UTF-8 without NUL", ErrInvalid)
+	}
 	w.args = append(w.args, value)
 	return fmt.Sprintf("?%d", len(w.args))
 }

@@ -26,27 +26,31 @@ func scanSandbox(row scanner) (Sandbox, error) {
 	err := row.Scan(&s.ID, &s.Workspace, &s.Name, text{&s.Labels}, text{&s.Annotations}, &s.Driver, &s.LogLevel, &s.Image,
 		text{&s.Environment}, text{&s.Command}, &s.TTY, &s.ResourceVersion, &s.Generation, &s.Lifecycle, &s.Connected,
 		&s.ExitCode, &s.Instance, instant{&s.Created}, instant{&s.Changed})
-	return s, missing(err)
+	return s, missing("sandbox", err)
 }
 
 func scanService(row scanner) (Service, error) {
 	var s Service
 	err := row.Scan(&s.ID, &s.SandboxID, &s.Workspace, &s.Sandbox, &s.Name, &s.Port, &s.Domain, &s.HasCheck, &s.Path,
 		&s.ResourceVersion, &s.Revision, instant{&s.Created}, text{&s.Labels}, text{&s.Annotations})
-	return s, missing(err)
+	return s, missing("service", err)
 }
 
-func missing(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return ErrNotFound
+// missing says what could not be read, as ErrNotFound if there was no row.
+func missing(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		err = ErrNotFound
 	}
-	return err
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // collect scans and closes rows.
 func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([]T, error) {
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list: %w", err)
 	}
 	defer rows.Close()
 	var all []T
@@ -57,7 +61,10 @@ func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([
 		}
 		all = append(all, one)
 	}
-	return all, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	return all, nil
 }
 
 // text scans a map or a list out of its JSON.

@@ -8,14 +8,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 )
 
-// busyTimeout is how long a write waits for the lock of another process when
-// its context has no earlier deadline.
-const busyTimeout = 10 * time.Second
+// defaultBusyTimeout is how long a write waits for the lock of another process
+// when its context has no earlier deadline.
+const defaultBusyTimeout = 10 * time.Second
 
 // Config says where the state lives.
 type Config struct {
@@ -33,6 +32,8 @@ type Config struct {
 	// "sandboxes", "service", "services", "mutate" and "check", how long it
 	// took with all waiting, and its error. It must not block.
 	Observe func(op string, d time.Duration, err error)
+
+	busyTimeout time.Duration // tests shorten it
 }
 
 // Store is an open database. See the package comment for what it promises.
@@ -44,8 +45,9 @@ type Store struct {
 	writeDB *sql.DB
 	// gate admits one write of this process at a time, in order of arrival.
 	gate    chan struct{}
-	version int64 // of the schema
-	files   *files
+	version int64     // of the schema
+	files   *files    // SQLite only
+	pinned  *sql.Conn // SQLite only
 }
 
 // Open opens the database and brings its schema up to date. ctx bounds that
@@ -53,6 +55,9 @@ type Store struct {
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.busyTimeout == 0 {
+		cfg.busyTimeout = defaultBusyTimeout
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -65,25 +70,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), s.Close())
 	}
-	s.readers = conn{queryer: s.readDB, dialect: &s.dialect}
 	return s, nil
 }
 
 // Close releases the database. Call it once, after the last call has returned.
 func (s *Store) Close() error {
 	var errs []error
-	for _, db := range []io.Closer{closer(s.readDB), closer(s.writeDB), s.files} {
-		errs = append(errs, db.Close())
+	if s.pinned != nil {
+		errs = append(errs, s.pinned.Close())
 	}
-	return errors.Join(errs...)
-}
-
-// closer makes a nil database closable.
-func closer(db *sql.DB) io.Closer {
-	if db == nil {
-		return (*files)(nil)
+	for _, db := range []*sql.DB{s.readDB, s.writeDB} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
 	}
-	return db
+	return errors.Join(append(errs, s.files.Close())...)
 }
 
 // observe reports an operation; use it as defer s.observe(op, time.Now(), &err).

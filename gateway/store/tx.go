@@ -27,6 +27,11 @@ type transaction struct {
 
 // lock reads the counter and, with it, becomes the only writer.
 func (t *transaction) lock() error {
+	if t.dialect.beginWrite != "" {
+		if _, err := t.exec(t.ctx, t.dialect.beginWrite); err != nil {
+			return err
+		}
+	}
 	err := t.row(t.ctx, "SELECT version FROM counter WHERE id = 1"+t.dialect.lockCounter).Scan(&t.stored)
 	t.version = t.stored
 	return err
@@ -46,12 +51,12 @@ func (t *transaction) saveCounter() error {
 	return err
 }
 
-// check passes the errors that callers decide by and keeps any other.
-func (t *transaction) check(op string, err error) error {
+// check passes the errors that callers decide by and keeps the first of any
+// other kind.
+func (t *transaction) check(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%s: %w", op, err)
 	for _, known := range []error{ErrNotFound, ErrExists, ErrConflict, ErrTooMany, ErrInvalid} {
 		if errors.Is(err, known) {
 			return err
@@ -63,26 +68,34 @@ func (t *transaction) check(op string, err error) error {
 	return err
 }
 
+// failed says what was tried.
+func failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
 // Sandbox is Store.Sandbox inside the transaction.
 func (tx Tx) Sandbox(workspace, name string) (Sandbox, error) {
 	s, err := tx.t.sandbox(tx.t.ctx, workspace, name)
-	return s, tx.t.check("read sandbox", err)
+	return s, tx.t.check(err)
 }
 
 // SandboxByID is Store.SandboxByID inside the transaction.
 func (tx Tx) SandboxByID(id string) (Sandbox, error) {
 	s, err := tx.t.sandboxByID(tx.t.ctx, id)
-	return s, tx.t.check("read sandbox", err)
+	return s, tx.t.check(err)
 }
 
 // Service is Store.Service inside the transaction.
 func (tx Tx) Service(workspace, sandbox, name string) (Service, error) {
 	s, err := tx.t.service(tx.t.ctx, workspace, sandbox, name)
-	return s, tx.t.check("read service", err)
+	return s, tx.t.check(err)
 }
 
 // ServicesOf is Store.ServicesOf inside the transaction.
 func (tx Tx) ServicesOf(sandboxID string) ([]Service, error) {
 	all, err := tx.t.servicesOf(tx.t.ctx, sandboxID)
-	return all, tx.t.check("list services", err)
+	return all, tx.t.check(err)
 }

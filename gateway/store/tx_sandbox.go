@@ -15,7 +15,7 @@ import (
 // the name is taken in the workspace.
 func (tx Tx) InsertSandbox(s Sandbox) (Sandbox, error) {
 	s, err := tx.t.insertSandbox(s)
-	return s, tx.t.check("insert sandbox", err)
+	return s, tx.t.check(failed("insert sandbox", err))
 }
 
 // UpdateSandbox replaces the sandbox of that id, if its stored resource version
@@ -24,7 +24,7 @@ func (tx Tx) InsertSandbox(s Sandbox) (Sandbox, error) {
 // changes and the caller has left Changed alone, Changed becomes now.
 func (tx Tx) UpdateSandbox(s Sandbox) (Sandbox, error) {
 	s, err := tx.t.updateSandbox(s)
-	return s, tx.t.check("update sandbox", err)
+	return s, tx.t.check(failed("update sandbox", err))
 }
 
 // DeleteSandbox deletes a sandbox and its services, or returns ErrNotFound.
@@ -33,7 +33,7 @@ func (tx Tx) DeleteSandbox(id string) error {
 	if err == nil && n == 0 {
 		err = ErrNotFound
 	}
-	return tx.t.check("delete sandbox", err)
+	return tx.t.check(failed("delete sandbox", err))
 }
 
 func (t *transaction) insertSandbox(s Sandbox) (Sandbox, error) {
@@ -43,6 +43,9 @@ func (t *transaction) insertSandbox(s Sandbox) (Sandbox, error) {
 	s.Created = t.now
 	if s.Changed.IsZero() {
 		s.Changed = s.Created
+	}
+	if err := s.valid(); err != nil {
+		return Sandbox{}, err
 	}
 	s.ResourceVersion = t.next()
 	s = s.canonical()
@@ -71,6 +74,9 @@ func (t *transaction) updateSandbox(s Sandbox) (Sandbox, error) {
 	s.Workspace, s.Name, s.Created = old.Workspace, old.Name, old.Created
 	if s.Lifecycle != old.Lifecycle && s.Changed.Equal(old.Changed) {
 		s.Changed = t.now
+	}
+	if err := s.valid(); err != nil {
+		return Sandbox{}, err
 	}
 	s.ResourceVersion = t.next()
 	s = s.canonical()

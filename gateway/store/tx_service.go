@@ -16,7 +16,7 @@ import (
 // id or the name is taken, ErrTooMany beyond MaxServices.
 func (tx Tx) InsertService(s Service) (Service, error) {
 	s, err := tx.t.insertService(s)
-	return s, tx.t.check("insert service", err)
+	return s, tx.t.check(failed("insert service", err))
 }
 
 // UpdateService replaces Port, Domain, HasCheck, Path, Labels and Annotations of
@@ -26,16 +26,19 @@ func (tx Tx) InsertService(s Service) (Service, error) {
 // keeps the version.
 func (tx Tx) UpdateService(s Service) (Service, error) {
 	s, err := tx.t.updateService(s)
-	return s, tx.t.check("update service", err)
+	return s, tx.t.check(failed("update service", err))
 }
 
 // DeleteService deletes a service: ErrNotFound if there is none, ErrConflict if
 // resourceVersion is not 0 and not the stored one.
 func (tx Tx) DeleteService(id string, resourceVersion uint64) error {
-	return tx.t.check("delete service", tx.t.deleteService(id, resourceVersion))
+	return tx.t.check(failed("delete service", tx.t.deleteService(id, resourceVersion)))
 }
 
 func (t *transaction) insertService(s Service) (Service, error) {
+	if err := s.valid(); err != nil {
+		return Service{}, err
+	}
 	owner, err := t.sandboxByID(t.ctx, s.SandboxID)
 	if err != nil {
 		return Service{}, err
@@ -71,6 +74,9 @@ func (t *transaction) insertService(s Service) (Service, error) {
 }
 
 func (t *transaction) updateService(s Service) (Service, error) {
+	if err := s.valid(); err != nil {
+		return Service{}, err
+	}
 	old, err := t.serviceByID(t.ctx, s.ID)
 	if err != nil {
 		return Service{}, err

@@ -62,10 +62,3 @@ CREATE TABLE write_check (
     checked INTEGER NOT NULL
 ) STRICT;
 INSERT INTO write_check (id, checked) VALUES (1, 0);
-
--- +goose Down
-DROP TABLE write_check;
-DROP TABLE requests;
-DROP TABLE services;
-DROP TABLE sandboxes;
-DROP TABLE counter;
