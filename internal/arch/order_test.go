@@ -42,9 +42,13 @@ func parseLattice(text string, names map[string]string) (*order, error) {
 		if len(chain) < 2 {
 			return nil, fmt.Errorf("lattice line %d: %q has no <", n+1, line)
 		}
-		for i := range chain[1:] {
-			if err := o.edge(chain[i], chain[i+1], packages); err != nil {
-				return nil, fmt.Errorf("lattice line %d: %w", n+1, err)
+		// Every pair, so that an element which no package matches yet does not
+		// tear the chain.
+		for i, upper := range chain {
+			for _, lower := range chain[:i] {
+				if err := o.edge(lower, upper, packages); err != nil {
+					return nil, fmt.Errorf("lattice line %d: %w", n+1, err)
+				}
 			}
 		}
 	}

@@ -123,6 +123,7 @@ func TestLatticeNotation(t *testing.T) {
 	names := map[string]string{"a": "a", "b": "b", "c": "c", "c/d": "d"}
 	for _, tc := range []struct{ text, want string }{
 		{"a < b < c/...", ""},
+		{"a < none < c/...", ""},
 		{"example.com/m <t a", ""},
 		{"a b", "has no <"},
 		{"a, < b", "an empty name"},
@@ -144,12 +145,13 @@ func TestLatticeNotation(t *testing.T) {
 
 func TestLatticeIsTransitiveButNotForModules(t *testing.T) {
 	names := map[string]string{"a": "a", "b": "b", "c/d": "d"}
-	o, err := parseLattice("a < b < c/...\nexample.com/m < a\nexample.com/n <t a", names)
+	o, err := parseLattice("a < b < none < c/...\nexample.com/m < a\nexample.com/n <t a", names)
 	if err != nil {
 		t.Fatal(err)
 	}
 	code, test, above := &file{pkg: "a", dir: "a"}, &file{pkg: "a", dir: "a", isTest: true}, &file{pkg: "c/d", dir: "c/d"}
 	for name, ok := range map[string]bool{
+		"d may import b":          o.allows(above, "b"),
 		"d may import a":          o.allows(above, "a"),
 		"a must not import d":     !o.allows(code, "c/d"),
 		"a may import m":          o.allowsOutside(code, "example.com/m/sub"),

@@ -30,6 +30,20 @@ func TestBubbleHasItsOwnTime(t *testing.T) {
 	}
 }
 
+func TestAdvanceWaitsForWhatItSetOff(t *testing.T) {
+	Bubble(t, func(t *testing.T) {
+		start, steps := time.Now(), 0
+		time.AfterFunc(time.Second, func() {
+			steps++
+			go func() { steps++ }()
+		})
+		Advance(time.Second)
+		if took := time.Since(start); took != time.Second || steps != 2 {
+			t.Errorf("%v passed and %d of 2 steps were done", took, steps)
+		}
+	})
+}
+
 // timers is a pool like the one of yamux: a timer that was made in one bubble
 // kills the next bubble that takes it out.
 var timers = sync.Pool{New: func() any {
