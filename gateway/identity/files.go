@@ -21,12 +21,12 @@ func readOrMake(path string, gen func() ([]byte, error)) ([]byte, error) {
 	if b, err = gen(); err != nil {
 		return nil, fmt.Errorf("making %s: %w", path, err)
 	}
-	return b, writeFile(path, b)
+	return b, WriteFile(path, b)
 }
 
-// writeFile replaces a file so that a reader, or a crash, sees the old content
+// WriteFile replaces a file so that a reader, or a crash, sees the old content
 // or the new one whole.
-func writeFile(path string, b []byte) error {
+func WriteFile(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
 	if err != nil {
 		return err

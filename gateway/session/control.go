@@ -167,6 +167,14 @@ func (s *sender) run() error {
 			m = &supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Ack{Ack: &supervisorv1.Ack{Sequence: seq}}}
 		case <-s.live.refresh:
 			m = s.refreshed()
+		case <-s.live.move.Ready():
+			after, ok := s.live.move.Take()
+			if !ok {
+				continue
+			}
+			m = &supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Move{
+				Move: &supervisorv1.Move{AfterMs: uint32(after.Milliseconds())},
+			}}
 		case <-renew.C:
 			m = s.token()
 			renew.Reset(s.renewal(time.Now()))

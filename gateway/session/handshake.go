@@ -10,8 +10,13 @@ import (
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
+	"github.com/sandbox-agent/sandbox-agent/internal/latest"
 	"github.com/sandbox-agent/sandbox-agent/mux"
 )
+
+// HeaderSandbox optionally says which sandbox the agent believes to be in; a
+// token for another one is refused.
+const HeaderSandbox = "Sandbox-Agent-Sandbox"
 
 // drainRetry is when a refused agent should try again while the gateway
 // drains: somebody else answers then.
@@ -65,6 +70,7 @@ func (s *Server) admit(r *http.Request) (*live, *mux.HandshakeError) {
 		id: s.ids.Add(1), sandboxID: claims.SandboxID, generation: claims.Generation,
 		instance: hello.Instance, expires: claims.Expires,
 		settled: make(chan struct{}), refresh: make(chan struct{}, 1), reported: make(chan struct{}, 1),
+		move: latest.New[time.Duration](),
 	}, nil
 }
 
@@ -73,7 +79,7 @@ func (s *Server) authorize(r *http.Request, claims identity.Claims) *mux.Handsha
 	forbidden := func(reason string) *mux.HandshakeError {
 		return &mux.HandshakeError{Status: http.StatusForbidden, Reason: reason}
 	}
-	if hello := r.Header.Get(mux.HeaderSandbox); hello != "" && hello != claims.SandboxID {
+	if want := r.Header.Get(HeaderSandbox); want != "" && want != claims.SandboxID {
 		return forbidden("the token is for another sandbox")
 	}
 	sandbox, err := s.cfg.Directory.Sandbox(r.Context(), claims.SandboxID)
@@ -119,7 +125,7 @@ func (s *Server) start(ctx context.Context, l *live) {
 		displaced.mux.Close()
 	}
 	close(l.settled)
-	if s.draining.Load() { // began after admit
+	if s.stopped.Load() { // since admit
 		l.mux.Close()
 	}
 	go s.watch(ctx, l)

@@ -18,6 +18,7 @@ import (
 	supervisorv1 "github.com/sandbox-agent/sandbox-agent/api/supervisor/v1"
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
+	"github.com/sandbox-agent/sandbox-agent/internal/latest"
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 	"github.com/sandbox-agent/sandbox-agent/mux"
 )
@@ -55,7 +56,8 @@ type Server struct {
 	conns *connListener
 	ids   atomic.Uint64
 
-	draining atomic.Bool
+	draining atomic.Bool // refuses new sessions
+	stopped  atomic.Bool // closes all sessions
 
 	mu       sync.Mutex
 	registry *Registry
@@ -88,11 +90,28 @@ func (s *Server) Run(ctx context.Context) error {
 	go func() { served <- s.grpc.Serve(s.conns) }()
 	<-ctx.Done()
 	s.draining.Store(true)
+	s.stopped.Store(true)
 	s.closeAll()
 	s.grpc.Stop()
 	err := <-served
 	s.wg.Wait()
 	return err
+}
+
+// Drain refuses new sessions from now on and asks every agent to move, spread
+// over three quarters of the grace, so that those who can go elsewhere are gone
+// before it ends.
+func (s *Server) Drain(grace time.Duration) {
+	s.draining.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.live)
+	i := 0
+	for _, l := range s.live {
+		after := time.Duration(float64(grace) * 0.75 * float64(i) / float64(n))
+		l.move.Put(after)
+		i++
+	}
 }
 
 // Refresh makes the session of a sandbox, if there is one, send the stored
@@ -151,6 +170,7 @@ type live struct {
 	settled    chan struct{} // closed when mux is set and the claim decided
 	refresh    chan struct{} // size 1: the stored desired state may have changed
 	reported   chan struct{} // size 1: a report came
+	move       *latest.Cell[time.Duration]
 }
 
 func signal(c chan struct{}) {

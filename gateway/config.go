@@ -1,0 +1,122 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/secret"
+)
+
+// Config is how a gateway is set up. Fields are named as the flags are.
+type Config struct {
+	// StateDir holds credentials, the SQLite database and sandboxes' files.
+	StateDir string
+	// Listeners as HOST:PORT; port 0 lets the kernel choose.
+	GRPCListen       string
+	HTTPListen       string
+	SupervisorListen string
+	OpsListen        string
+	// SupervisorSocket is the unix socket for agents on this host. Empty:
+	// STATE_DIR/supervisor/agent.sock.
+	SupervisorSocket string
+	// RoutingDomain is the parent of the services' host names.
+	RoutingDomain string
+	// DrainGrace is how long a gateway that was told to stop goes on serving.
+	DrainGrace time.Duration
+	// DatabaseURL is a postgres:// URL; empty: SQLite in StateDir.
+	DatabaseURL secret.String
+	// TLSNames are host names and addresses, beside those of loopback, by which
+	// users and agents reach the gateway.
+	TLSNames []string
+	// Driver boots sandboxes that name none: external or local.
+	Driver string
+	// AgentPath is the sandbox-agent binary of local sandboxes. Empty: beside
+	// this executable, then in PATH.
+	AgentPath string
+	// TokenLifetime is how long sandbox tokens are valid.
+	TokenLifetime time.Duration
+}
+
+// DefaultConfig returns the documented defaults.
+func DefaultConfig() Config {
+	return Config{
+		StateDir:         "/var/lib/sandbox-gateway",
+		GRPCListen:       "127.0.0.1:17670",
+		HTTPListen:       "127.0.0.1:17680",
+		SupervisorListen: "127.0.0.1:17690",
+		OpsListen:        "127.0.0.1:17691",
+		RoutingDomain:    "sandbox.localhost",
+		DrainGrace:       25 * time.Second,
+		Driver:           "external",
+		TokenLifetime:    7 * 24 * time.Hour,
+	}
+}
+
+// socket returns the path of the unix socket for agents.
+func (c Config) socket() string {
+	if c.SupervisorSocket != "" {
+		return c.SupervisorSocket
+	}
+	return filepath.Join(c.StateDir, "supervisor", "agent.sock")
+}
+
+// maxSocketPath is what fits into the kernel's sockaddr_un.
+const maxSocketPath = 107
+
+// Validate returns every fault of the configuration, each naming the field.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{field}, args...)...))
+	}
+	if !filepath.IsAbs(c.StateDir) {
+		bad("state-dir", "%q is not an absolute path", c.StateDir)
+	}
+	for field, addr := range map[string]string{
+		"grpc-listen": c.GRPCListen, "http-listen": c.HTTPListen,
+		"supervisor-listen": c.SupervisorListen, "ops-listen": c.OpsListen,
+	} {
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+			bad(field, "%q is not of the form HOST:PORT", addr)
+		}
+	}
+	if p := c.socket(); !filepath.IsAbs(p) || len(p) > maxSocketPath {
+		bad("supervisor-socket", "%q must be an absolute path of at most %d bytes", p, maxSocketPath)
+	}
+	if !validDomain(c.RoutingDomain) {
+		bad("routing-domain", "%q is not a lowercase domain name", c.RoutingDomain)
+	}
+	if c.DrainGrace < 0 || c.DrainGrace > 10*time.Minute {
+		bad("drain-grace", "%v is not in 0s..10m", c.DrainGrace)
+	}
+	if u := c.DatabaseURL.Reveal(); u != "" && !strings.HasPrefix(u, "postgres://") && !strings.HasPrefix(u, "postgresql://") {
+		bad("database-url", "does not begin with postgres://")
+	}
+	if c.Driver != "external" && c.Driver != "local" {
+		bad("driver", "%q is not one of external, local", c.Driver)
+	}
+	if c.TokenLifetime < time.Hour {
+		bad("token-lifetime", "%v is shorter than 1h", c.TokenLifetime)
+	}
+	return errors.Join(errs...)
+}
+
+func validDomain(d string) bool {
+	if len(d) > 200 {
+		return false
+	}
+	for label := range strings.SplitSeq(d, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" ||
+			strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,156 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	"github.com/sandbox-agent/sandbox-agent/gateway/api"
+	"github.com/sandbox-agent/sandbox-agent/gateway/health"
+	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
+	"github.com/sandbox-agent/sandbox-agent/gateway/lifecycle"
+	"github.com/sandbox-agent/sandbox-agent/gateway/runtime"
+	"github.com/sandbox-agent/sandbox-agent/gateway/session"
+	"github.com/sandbox-agent/sandbox-agent/gateway/store"
+	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
+	"github.com/sandbox-agent/sandbox-agent/internal/obs"
+	"github.com/sandbox-agent/sandbox-agent/mux"
+	"github.com/sandbox-agent/sandbox-agent/readiness"
+)
+
+// Gateway is a gateway whose listeners are bound.
+type Gateway struct {
+	cfg       Config
+	logger    *slog.Logger
+	registry  *prometheus.Registry
+	identity  *identity.Identity
+	store     *store.Store
+	drivers   map[string]runtime.Driver
+	lifecycle *lifecycle.Manager
+	sessions  *session.Server
+	checker   *readiness.Checker
+	api       *grpc.Server
+	agents    [2]*http.Server // of the supervisor listener and of the socket
+	listeners listeners
+}
+
+// New opens the gateway's state and binds its listeners.
+func New(ctx context.Context, cfg Config, logger *slog.Logger) (g *Gateway, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	g = &Gateway{cfg: cfg, logger: logger, registry: obs.NewRegistry("sandbox_gateway")}
+	defer func() {
+		if err != nil {
+			g.Close()
+		}
+	}()
+	if g.identity, err = identity.Open(identity.Config{
+		Dir: cfg.StateDir, Names: cfg.TLSNames, TokenLifetime: cfg.TokenLifetime, Now: time.Now,
+	}); err != nil {
+		return nil, err
+	}
+	if g.store, err = store.Open(ctx, store.Config{
+		Dir: cfg.StateDir, URL: cfg.DatabaseURL.Reveal(), Now: time.Now, Logger: logger,
+		Observe: storeMetrics(g.registry),
+	}); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	g.checker = readiness.New(logger, readiness.Check{Name: "store", Func: g.storeReady})
+	if g.listeners, err = listen(cfg); err != nil {
+		return nil, err
+	}
+	g.wire()
+	return g, nil
+}
+
+// wire makes the parts know each other.
+func (g *Gateway) wire() {
+	cache := health.NewCache()
+	started := time.Now()
+	rc := runtime.Config{
+		Dir: filepath.Join(g.cfg.StateDir, "sandboxes"), StateDir: g.cfg.StateDir,
+		Socket: g.cfg.socket(), AgentPath: g.cfg.AgentPath, OnExit: g.exited, Logger: g.logger,
+	}
+	external, local := runtime.NewExternal(rc), runtime.NewLocal(rc)
+	g.drivers = map[string]runtime.Driver{external.Name(): external, local.Name(): local}
+	g.lifecycle = lifecycle.New(lifecycle.Config{
+		Store: g.store, Drivers: g.drivers, Issue: g.identity.Issue,
+		Disconnect: func(id string) { g.sessions.Close(id) }, Cache: cache, Logger: g.logger,
+	})
+	grpcHealth := readiness.GRPC(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName)
+	g.sessions = session.New(session.Config{
+		Tokens: g.identity, Directory: directory{g.store, g.lifecycle}, Cache: cache,
+		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,
+	})
+	g.registry.MustRegister(newCollector(cache, g.checker))
+	handler := http.NewServeMux()
+	handler.Handle(mux.Path, g.sessions)
+	g.agents[0] = mux.NewServer(handler, g.identity.TLS("http/1.1"), g.logger)
+	g.agents[1] = mux.NewServer(handler, nil, g.logger)
+
+	auth := api.NewAuth(g.identity.IsAdmin)
+	g.api = grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(g.identity.TLS("h2"))),
+		grpc.UnaryInterceptor(auth.Unary), grpc.StreamInterceptor(auth.Stream),
+		grpc.ConnectionTimeout(10*time.Second), grpc.MaxHeaderListSize(16<<10),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
+	)
+	openshellv1.RegisterOpenShellServer(g.api, api.New(api.Config{
+		Store: g.store, Lifecycle: g.lifecycle, Cache: cache, Refresh: func(id string) { g.sessions.Refresh(id) },
+		URLs: g.urls(), Hint: g.hint, DefaultDriver: g.cfg.Driver, Ready: g.checker.Ready,
+		Version: buildinfo.Version, Started: started, Logger: g.logger,
+	}))
+	grpc_health_v1.RegisterHealthServer(g.api, grpcHealth)
+	reflection.Register(g.api)
+}
+
+func (g *Gateway) urls() api.URLs {
+	_, port, _ := net.SplitHostPort(g.listeners.http.Addr().String()) // an address of the kernel
+	return api.URLs{Scheme: "http", Domain: g.cfg.RoutingDomain, Port: port}
+}
+
+// hint tells how to start the agent of an external sandbox.
+func (g *Gateway) hint(s store.Sandbox) string {
+	if s.Driver != "external" {
+		return ""
+	}
+	return fmt.Sprintf("boot the sandbox with: sandbox-agent run --gateway https://%s --token-file %s --ca-file %s (hand both files over; on this host --gateway unix:%s needs no CA)",
+		g.listeners.supervisor.Addr(), g.lifecycle.TokenFile(s), filepath.Join(g.cfg.StateDir, identity.CAFile), g.cfg.socket())
+}
+
+// exited stores that a sandbox's processes have ended by themselves.
+func (g *Gateway) exited(e runtime.Exit) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := g.lifecycle.Exited(ctx, e.ID, e.Generation, e.Code); err != nil {
+		g.logger.Warn("storing the exit of a sandbox failed", "sandbox_id", e.ID, "error", err)
+	}
+}
+
+// Close releases what New has opened. Run does it by itself.
+func (g *Gateway) Close() {
+	g.listeners.close()
+	for _, d := range g.drivers {
+		d.Close()
+	}
+	if g.store != nil {
+		g.store.Close()
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
+)
+
+// listeners are all that the gateway is reached by.
+type listeners struct {
+	grpc, http, supervisor, socket, ops net.Listener
+}
+
+// listen binds everything or nothing.
+func listen(c Config) (l listeners, err error) {
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	for _, b := range []struct {
+		field, addr string
+		into        *net.Listener
+	}{
+		{"grpc-listen", c.GRPCListen, &l.grpc},
+		{"http-listen", c.HTTPListen, &l.http},
+		{"supervisor-listen", c.SupervisorListen, &l.supervisor},
+		{"ops-listen", c.OpsListen, &l.ops},
+	} {
+		if *b.into, err = net.Listen("tcp", b.addr); err != nil {
+			return l, fmt.Errorf("%s: %w", b.field, err)
+		}
+	}
+	if l.socket, err = listenSocket(c.socket()); err != nil {
+		return l, fmt.Errorf("supervisor-socket: %w", err)
+	}
+	return l, nil
+}
+
+// listenSocket makes the unix socket anew: the state directory is locked, so
+// one that is left over has no owner. Agents need a token, so that anybody on
+// this host may connect.
+func listenSocket(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, syscall.ENOENT) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return l, os.Chmod(path, 0o666)
+}
+
+func (l listeners) close() {
+	for _, x := range []net.Listener{l.grpc, l.http, l.supervisor, l.socket, l.ops} {
+		if x != nil {
+			x.Close()
+		}
+	}
+}
+
+// ClientFile is where clients on this host find the gateway.
+const ClientFile = "client.json"
+
+// client is the content of ClientFile; paths are relative to its directory.
+type client struct {
+	API        string `json:"api"`
+	HTTP       string `json:"http"`
+	Supervisor string `json:"supervisor"`
+	Socket     string `json:"supervisor_socket"`
+	Ops        string `json:"ops"`
+	CAFile     string `json:"ca_file"`
+	TokenFile  string `json:"token_file"`
+}
+
+// writeClientFile tells clients on this host where the gateway listens.
+func writeClientFile(dir string, l listeners) error {
+	b, err := json.MarshalIndent(client{
+		API:        "https://" + l.grpc.Addr().String(),
+		HTTP:       "http://" + l.http.Addr().String(),
+		Supervisor: "https://" + l.supervisor.Addr().String(),
+		Socket:     "unix:" + l.socket.Addr().String(),
+		Ops:        "http://" + l.ops.Addr().String(),
+		CAFile:     identity.CAFile,
+		TokenFile:  identity.AdminTokenFile,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return identity.WriteFile(filepath.Join(dir, ClientFile), append(b, '\n'))
+}
