@@ -76,7 +76,7 @@ func (c *control) receive(stream connectStream, l *live, desired *desiredState, 
 		s.cfg.Metrics.report(outcome)
 		signal(l.reported)
 		if r.Stop != nil {
-			s.stopped(stream, l, r)
+			s.leaving(stream, l, r)
 		}
 		proof.Sending(r.Sequence, time.Now())
 		acks.Put(r.Sequence)
@@ -129,9 +129,9 @@ func outcomeLabel(o probe.Outcome) string {
 	}
 }
 
-// stopped acts on an agent's last report: from now on there is no session for
+// leaving acts on an agent's last report: from now on there is no session for
 // whoever asks.
-func (s *Server) stopped(stream connectStream, l *live, r wire.Report) {
+func (s *Server) leaving(stream connectStream, l *live, r wire.Report) {
 	s.cfg.Cache.Disconnected(l.sandboxID, l.id, time.Now())
 	if !r.Stop.MainExited {
 		return

@@ -100,23 +100,14 @@ func (s *Server) authorize(r *http.Request, claims identity.Claims) *mux.Handsha
 // start makes a session the holder of its sandbox, and watches its end. ctx
 // outlives the handshake.
 func (s *Server) start(ctx context.Context, l *live) {
-	s.mu.Lock()
-	d := s.registry.Claim(l.sandboxID, l.id, l.instance, time.Now())
-	var displaced *live
-	if d.Accept {
-		displaced = s.live[d.Displaced]
-		s.live[l.id] = l
-		s.cfg.Cache.Connected(l.sandboxID, l.id, l.instance)
-		s.wg.Add(1)
-	}
-	s.mu.Unlock()
+	d, displaced := s.claim(l)
+	defer close(l.settled)
 	if d.Conflict {
 		s.conflict(l.sandboxID, l.instance)
 	}
-	if !d.Accept { // somebody was faster between Decide and Claim
+	if !d.Accept { // somebody was faster since admit, or the server stops
 		s.cfg.Metrics.handshake(http.StatusConflict)
 		l.mux.Close()
-		close(l.settled)
 		return
 	}
 	s.cfg.Metrics.handshake(http.StatusSwitchingProtocols)
@@ -124,11 +115,24 @@ func (s *Server) start(ctx context.Context, l *live) {
 	if displaced != nil {
 		displaced.mux.Close()
 	}
-	close(l.settled)
-	if s.stopped.Load() { // since admit
-		l.mux.Close()
-	}
 	go s.watch(ctx, l)
+}
+
+// claim asks the registry and, if it agrees, makes the session known.
+func (s *Server) claim(l *live) (d Decision, displaced *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return Decision{}, nil
+	}
+	if d = s.registry.Claim(l.sandboxID, l.id, l.instance, time.Now()); !d.Accept {
+		return d, nil
+	}
+	displaced = s.live[d.Displaced]
+	s.live[l.id] = l
+	s.cfg.Cache.Connected(l.sandboxID, l.id, l.instance)
+	s.wg.Add(1)
+	return d, displaced
 }
 
 // watch waits for a session's end and gives its place up. It ends a session

@@ -57,9 +57,9 @@ type Server struct {
 	ids   atomic.Uint64
 
 	draining atomic.Bool // refuses new sessions
-	stopped  atomic.Bool // closes all sessions
 
 	mu       sync.Mutex
+	stopped  bool // no session is started any more
 	registry *Registry
 	live     map[uint64]*live
 	wg       sync.WaitGroup // of the sessions in live
@@ -90,7 +90,6 @@ func (s *Server) Run(ctx context.Context) error {
 	go func() { served <- s.grpc.Serve(s.conns) }()
 	<-ctx.Done()
 	s.draining.Store(true)
-	s.stopped.Store(true)
 	s.closeAll()
 	s.grpc.Stop()
 	err := <-served
@@ -145,6 +144,7 @@ func (s *Server) holder(sandboxID string) *live {
 
 func (s *Server) closeAll() {
 	s.mu.Lock()
+	s.stopped = true
 	all := make([]*live, 0, len(s.live))
 	for _, l := range s.live {
 		all = append(all, l)
