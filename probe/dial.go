@@ -24,8 +24,8 @@ type dialFunc func(ctx context.Context, addr netip.AddrPort, deadline time.Time)
 
 // dialLoopback connects to port on 127.0.0.1 or on ::1, whichever accepts
 // first, and returns the address that did, or the reason why neither did.
-// Both share the time from start to start+AttemptTimeout. An address that fails makes
-// way at once; 127.0.0.1 hanging makes way for a while and gets the rest.
+// Both share the time from start to start+AttemptTimeout. An address that fails
+// makes way at once; 127.0.0.1 hanging makes way for a while and gets the rest.
 func dialLoopback(ctx context.Context, dial dialFunc, port uint16, start time.Time) (*net.TCPConn, netip.Addr, Reason) {
 	try := func(addr netip.Addr, within time.Duration) (*net.TCPConn, Reason) {
 		conn, err := dial(ctx, netip.AddrPortFrom(addr, port), start.Add(within))

@@ -25,12 +25,9 @@ type HTTP struct {
 // are read in as many pieces as it takes.
 const bufferSize = 4096
 
-// HTTPOption changes how an HTTP makes its attempts.
-type HTTPOption func(*HTTP)
-
 // NewHTTP returns an HTTP that sends userAgent, "sandbox-agent/<version>".
 // Bytes of it that are not printable ASCII are left out.
-func NewHTTP(userAgent string, opts ...HTTPOption) *HTTP {
+func NewHTTP(userAgent string) *HTTP {
 	printable := make([]byte, 0, len(userAgent))
 	for i := range len(userAgent) {
 		if c := userAgent[i]; ' ' <= c && c < 0x7f {
@@ -39,14 +36,11 @@ func NewHTTP(userAgent string, opts ...HTTPOption) *HTTP {
 	}
 	h := &HTTP{userAgent: string(printable), dial: dialTCP}
 	h.buffers.New = func() any { return new([bufferSize]byte) }
-	for _, o := range opts {
-		o(h)
-	}
 	return h
 }
 
-// Attempt probes t once and returns within AttemptTimeout, or as soon after that as
-// this process runs. It ends early, as Inconclusive, when ctx ends. The
+// Attempt probes t once and returns within AttemptTimeout, or as soon after that
+// as this process runs. It ends early, as Inconclusive, when ctx ends. The
 // connection is closed when it returns.
 func (h *HTTP) Attempt(ctx context.Context, t Target) (a Attempt) {
 	a.Start = time.Now()

@@ -37,8 +37,8 @@ type Sink interface {
 
 // SchedulerConfig is what a Scheduler needs.
 type SchedulerConfig struct {
-	// Attempt makes one attempt within about AttemptTimeout. It is called from many
-	// goroutines.
+	// Attempt makes one attempt within about AttemptTimeout. It is called from
+	// many goroutines.
 	Attempt func(context.Context, Target) Attempt
 	// Sink takes the results.
 	Sink Sink
