@@ -13,9 +13,12 @@ import (
 // pure is the core of each decision: functions of (state, event, now). One
 // thin loop beside each has the clock, the goroutine and the socket.
 var pure = []string{
-	"probe/judge.go",
-	"gateway/health/evaluate.go",
 	"internal/backoff/backoff.go",
+	"probe/head.go", "probe/judge.go", "probe/plan.go", "probe/quick.go",
+	"report/acks.go",
+	"mux/redial.go",
+	"gateway/health/evaluate.go", "gateway/health/phase.go", "gateway/health/proof.go",
+	"gateway/session/registry.go",
 }
 
 // impure packages bring a clock that runs, a lock, a wire or a log.
