@@ -72,10 +72,9 @@ func isMain(f *file) bool {
 	return f.under("cmd", "test") && path.Base(f.path) == "main.go" && f.ast.Name.Name == "main"
 }
 
-// isPrinter: an Example prints what its output comment is compared with.
-func isPrinter(f *file) bool {
-	return f.under("cmd", "test") || strings.HasSuffix(f.path, "example_test.go")
-}
+// isPrinter: a test prints as an Example, or as the process whose part its
+// binary plays.
+func isPrinter(f *file) bool { return f.isTest || f.under("cmd", "test") }
 
 func mayStartProcesses(f *file) bool {
 	return f.isTest || f.under("agent/command") || !f.under("agent", "probe", "mux", "report", "readiness")

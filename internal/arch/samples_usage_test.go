@@ -43,7 +43,7 @@ var usageSpecimens = []specimen{
 		"a/d.go", body(`"log/slog"`, "slog.New(nil).Info(`x`)"),
 		"a/e.go", body(`"math/rand/v2"`, "rand.N(3)"),
 		"a/a_test.go", body(`"context"`, "context.Background()"),
-		"a/example_test.go", body(`"fmt"`, "fmt.Println(1)"),
+		"a/print_test.go", body(`"fmt"`, "fmt.Println(1)"),
 		"cmd/a/main.go", "package main\nimport \"os\"\nfunc main() { os.Exit(1) }\n",
 		"a/main_test.go", "package a\nimport \"os\"\nfunc TestMain(m *testing.M) { os.Exit(m.Run()) }\n",
 		"test/e2e/poll.go", body(`"time"`, "time.Sleep(1)"),
