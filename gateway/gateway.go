@@ -93,7 +93,7 @@ func (g *Gateway) wire() {
 		Store: g.store, Drivers: g.drivers, Issue: g.identity.Issue,
 		Disconnect: func(id string) { g.sessions.Close(id) }, Cache: cache, Logger: g.logger,
 	})
-	grpcHealth := readiness.GRPC(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName)
+	grpcHealth := newGRPCHealth(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName)
 	g.sessions = session.New(session.Config{
 		Tokens: g.identity, Directory: directory{g.store, g.lifecycle}, Cache: cache,
 		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,

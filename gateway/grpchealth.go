@@ -1,7 +1,7 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package readiness
+package gateway
 
 import (
 	"context"
@@ -10,18 +10,20 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/sandbox-agent/sandbox-agent/readiness"
 )
 
 type grpcHealth struct {
 	grpc_health_v1.UnimplementedHealthServer
-	checker  *Checker
+	checker  *readiness.Checker
 	services []string
 }
 
-// GRPC returns a grpc.health.v1 server that is as deep as /readyz: the same
-// verdict for the server ("") and for each of the given services. It serves
-// Check and List; Watch is not implemented, clients poll.
-func GRPC(c *Checker, services ...string) grpc_health_v1.HealthServer {
+// newGRPCHealth returns a grpc.health.v1 server that is as deep as /readyz: the
+// same verdict for the server ("") and for each of the given services. It
+// serves Check and List; Watch is not implemented, clients poll.
+func newGRPCHealth(c *readiness.Checker, services ...string) grpc_health_v1.HealthServer {
 	return &grpcHealth{checker: c, services: append([]string{""}, services...)}
 }
 
