@@ -33,11 +33,11 @@ func (s *Stream) Reset() error { return s.shut(true) }
 
 func (s *Stream) shut(reset bool) error {
 	s.mu.Lock()
-	if s.closed {
+	if s.isClosed() {
 		s.mu.Unlock()
 		return nil
 	}
-	s.closed = true
+	close(s.gone)
 	s.mu.Unlock()
 	s.session.open.Add(-1)
 	s.expire()

@@ -141,6 +141,13 @@ func (d *Dialer) Dial(ctx context.Context, cfg Config) (*Session, error) {
 		return nil, fmt.Errorf("mux: %w", err)
 	}
 	tune(raw)
+	return d.dialOver(ctx, raw, t, token, cfg)
+}
+
+// dialOver opens a session on raw, which it owns.
+func (d *Dialer) dialOver(ctx context.Context, raw net.Conn, t target, token secret.String, cfg Config) (*Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, HandshakeTimeout)
+	defer cancel()
 	conn, early, err := d.handshake(ctx, raw, t, token)
 	if err != nil {
 		_ = raw.Close()

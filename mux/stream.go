@@ -27,8 +27,9 @@ type Stream struct {
 	writing chan struct{} // holds a token while somebody writes y
 	wake    chan struct{} // tells a waiting writer that its conditions changed
 
+	gone chan struct{} // closed by Close and Reset
+
 	mu            sync.Mutex
-	closed        bool
 	peerEnded     bool // the peer's end was read
 	writeDeadline time.Time
 	waiting       bool // a writer waits for the window inside yamux
@@ -43,6 +44,7 @@ func newStream(s *Session, y *yamux.Stream, kind Kind, header []byte, opened boo
 		reading: make(chan struct{}, 1),
 		writing: make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
+		gone:    make(chan struct{}),
 	}
 	if st.budgeted() {
 		_ = y.SetWriteDeadline(past()) // see write.go
@@ -71,7 +73,11 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	s.reading <- struct{}{}
+	select {
+	case <-s.gone:
+		return 0, net.ErrClosed
+	case s.reading <- struct{}{}:
+	}
 	defer func() { <-s.reading }()
 	if s.isClosed() {
 		return 0, net.ErrClosed
@@ -97,7 +103,7 @@ func (s *Stream) eof() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closed:
+	case s.isClosed():
 		return net.ErrClosed
 	case s.peerEnded:
 	case s.session.ys.IsClosed():
@@ -158,7 +164,7 @@ func (s *Stream) SetDeadline(t time.Time) error {
 func (s *Stream) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.isClosed() {
 		return net.ErrClosed
 	}
 	_ = s.y.SetReadDeadline(t)
@@ -174,7 +180,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.isClosed() {
 		return net.ErrClosed
 	}
 	s.writeDeadline = t
@@ -196,9 +202,12 @@ func (s *Stream) expire() {
 }
 
 func (s *Stream) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 func notify(c chan struct{}) {

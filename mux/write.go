@@ -35,7 +35,7 @@ func (s *Stream) writable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closed:
+	case s.isClosed():
 		return net.ErrClosed
 	case !s.writeDeadline.IsZero() && time.Until(s.writeDeadline) <= 0:
 		return os.ErrDeadlineExceeded
@@ -79,7 +79,7 @@ func (s *Stream) await(on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = on
-	if !on || s.closed {
+	if !on || s.isClosed() {
 		_ = s.y.SetWriteDeadline(past())
 		return false
 	}
@@ -101,11 +101,8 @@ func (s *Stream) enterQueue() error {
 	defer timer.Stop()
 	for {
 		s.mu.Lock()
-		deadline, closed := s.writeDeadline, s.closed
+		deadline := s.writeDeadline
 		s.mu.Unlock()
-		if closed {
-			return yamux.ErrStreamClosed
-		}
 		var expired <-chan time.Time
 		if !deadline.IsZero() {
 			timer.Reset(time.Until(deadline))
@@ -118,6 +115,8 @@ func (s *Stream) enterQueue() error {
 			return yamux.ErrTimeout
 		case <-s.session.done:
 			return yamux.ErrSessionShutdown
+		case <-s.gone:
+			return yamux.ErrStreamClosed
 		case <-s.wake:
 		}
 	}
