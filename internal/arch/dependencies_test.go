@@ -38,8 +38,7 @@ func checkDependencies(tr *tree) []finding {
 	}
 	for name := range documented {
 		isNPM := strings.HasPrefix(name, "@")
-		gone := isModule(name) && !slices.Contains(required, name) &&
-			!slices.ContainsFunc(tools, func(tool string) bool { return covers(name, tool) })
+		gone := isModule(name) && !slices.ContainsFunc(slices.Concat(required, tools), func(r string) bool { return covers(name, r) })
 		if isNPM && !slices.Contains(npm, name) || !isNPM && gone {
 			found = append(found, finding{dependencyDoc, 1, "has a line for " + name + ", which nothing requires any more"})
 		}

@@ -36,6 +36,7 @@ gateway/health, gateway/identity < gateway/session
 gateway/health, gateway/runtime, gateway/store < gateway/lifecycle < gateway/api
 
 # The commands, the SDK, the suites.
+internal/secret < internal/settings < cmd/sandbox-agent, cmd/sandbox-gateway
 agent < cmd/sandbox-agent
 gateway < cmd/sandbox-gateway
 api/... < sdk/go < sdk/go/... < cmd/sandboxctl
@@ -45,11 +46,11 @@ internal/secret, internal/buildinfo < cmd/sandboxctl
 # Outside modules: for exactly these packages.
 github.com/hashicorp/yamux < mux
 github.com/prometheus/client_golang < internal/obs, agent, gateway, gateway/session
-github.com/coreos/go-systemd < internal/sdnotify
 github.com/golang-jwt/jwt < gateway/identity
 modernc.org/sqlite, github.com/jackc/pgx, github.com/pressly/goose < gateway/store
 github.com/spf13/cobra < cmd/...
-github.com/knadh/koanf < cmd/sandbox-agent, cmd/sandbox-gateway
+github.com/spf13/pflag < cmd/..., internal/settings
+github.com/knadh/koanf < internal/settings
 sigs.k8s.io/yaml, golang.org/x/term < cmd/...
 google.golang.org/grpc < api/..., readiness, agent, gateway/api, gateway/session, gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
 google.golang.org/protobuf < api/..., report/wire, agent, gateway/..., gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
@@ -64,6 +65,7 @@ var because = []struct{ from, to, reason string }{
 	{"*", "internal/testkit", "it drags the testing package and the leak check into a binary; only _test.go files may import it"},
 	{"*", "cmd", "a command is the end of the line: move what is shared into a package below it"},
 	{"*", "test", "suites look at the product from outside; the product does not know them"},
+	{"*", "internal/settings", "configuration is read for cmd/ and reaches a package as its Config"},
 	{"probe", "api", "the ground floor knows no wire"},
 	{"mux", "api", "the ground floor knows no wire: a session carries bytes and does not read them"},
 	{"probe", "mux", "a probe looks at the loopback and needs no session"},
@@ -85,8 +87,8 @@ var because = []struct{ from, to, reason string }{
 	{"*", "modernc.org/sqlite", "the store hides its engine"},
 	{"*", "github.com/jackc/pgx", "the store hides its engine"},
 	{"*", "github.com/pressly/goose", "migrations belong to the store"},
-	{"*", "github.com/spf13/cobra", "flags are parsed in cmd/ and reach a package as its Config"},
-	{"*", "github.com/knadh/koanf", "configuration is read in cmd/ and reaches a package as its Config"},
-	{"*", "github.com/coreos/go-systemd", "internal/sdnotify is the one place that talks to the service manager"},
+	{"*", "github.com/spf13", "flags are parsed in cmd/ and reach a package as its Config"},
+	{"*", "github.com/knadh/koanf", "configuration is read by internal/settings for cmd/ and reaches a package as its Config"},
+	{"*", "github.com/coreos/go-systemd", "internal/sdnotify speaks the service manager's protocol, a datagram, by itself"},
 	{"*", "go.uber.org/goleak", "use testkit.Main, which runs the leak check"},
 }
