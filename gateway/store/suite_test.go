@@ -190,4 +190,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
+// shortly is a deadline that a test waits for.
+const shortly = 200 * time.Millisecond
+
 func name(n int) string { return fmt.Sprintf("sandbox-%04d", n) }
