@@ -21,6 +21,12 @@ func echo(s *mux.Stream) {
 	_ = s.CloseWrite()
 }
 
+// swallow reads and says nothing.
+func swallow(s *mux.Stream) {
+	defer s.Close()
+	_, _ = io.Copy(io.Discard, s)
+}
+
 // keep hands a stream to the test.
 func keep(to chan *mux.Stream) func(*mux.Stream) {
 	return func(s *mux.Stream) { to <- s }
