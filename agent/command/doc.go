@@ -11,8 +11,9 @@
 // returns, every process of that group has ended or was sent SIGKILL: a group
 // whose leader ended by itself at once, one that is asked to end (the context)
 // after a SIGTERM and the grace, which goes on for members that outlive the
-// leader (a member counts until its parent has waited for it). Processes that left the group (setsid) are not followed; inside a PID
-// namespace they end with its process 1.
+// leader (a member counts until its parent has waited for it). Processes that
+// left the group (setsid) are not followed; inside a PID namespace they end with
+// its process 1.
 //
 // Signals are forwarded to the leader alone.
 //

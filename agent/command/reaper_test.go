@@ -113,7 +113,7 @@ func TestReaperAsProcess1(t *testing.T) {
 		t.Skip("needs root for a PID namespace")
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), roleVar+"=init")
+	cmd.Env = append(os.Environ(), roleVar+"=init", "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	out, err := cmd.Output()

@@ -64,7 +64,12 @@ func resolve(cfg Config) (paths, error) {
 	if p.agent, err = findAgent(cfg.AgentPath); err != nil {
 		return p, err
 	}
-	if below(p.agent, p.stateDir) {
+	// What it links to is hidden, or not, with its place.
+	real, err := filepath.EvalSymlinks(p.agent)
+	if err != nil {
+		return p, fmt.Errorf("AgentPath: %w", err)
+	}
+	if below(p.agent, p.stateDir) || below(real, p.stateDir) {
 		return p, fmt.Errorf("AgentPath: %w: %s is below the state directory, which sandboxes do not see", ErrInvalid, p.agent)
 	}
 	return p, nil

@@ -17,6 +17,9 @@ import (
 // stuck in the kernel takes longer.
 const killPatience = 10 * time.Second
 
+// handlerPoll is how often to look whether a process handles SIGTERM yet.
+const handlerPoll = 10 * time.Millisecond
+
 // process is the first process of a sandbox, held by a pidfd: no signal can
 // reach another process that got its pid. When it has ended, the kernel has
 // ended all of its PID namespace before.
@@ -139,18 +142,11 @@ func (p *process) signal(sig unix.Signal) error {
 // returns when it is gone. closing ends the wait with ErrClosed.
 func (p *process) end(ctx context.Context, grace time.Duration, closing <-chan struct{}) error {
 	if grace > 0 {
-		if err := p.signal(unix.SIGTERM); err != nil {
+		switch gone, err := p.ask(ctx, grace, closing); {
+		case err != nil:
 			return fmt.Errorf("signal the sandbox: %w", err)
-		}
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-p.done:
+		case gone:
 			return nil
-		case <-closing:
-			return ErrClosed
-		case <-timer.C:
-		case <-ctx.Done():
 		}
 	}
 	if err := p.signal(unix.SIGKILL); err != nil {
@@ -165,6 +161,37 @@ func (p *process) end(ctx context.Context, grace time.Duration, closing <-chan s
 		return ErrClosed
 	case <-timer.C:
 		return fmt.Errorf("process %d has been killed and is still there after %v", p.identity.Pid, killPatience)
+	}
+}
+
+// ask sends SIGTERM once, as soon as the process handles it: process 1 of a PID
+// namespace does not get a signal for which it has no handler (yet), and an
+// agent that is just being executed has none. It reports whether the process
+// ended within the grace and ctx.
+func (p *process) ask(ctx context.Context, grace time.Duration, closing <-chan struct{}) (gone bool, err error) {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	tick := time.NewTicker(handlerPoll)
+	defer tick.Stop()
+	poll := tick.C
+	for {
+		if poll != nil && handles(p.identity.Pid, unix.SIGTERM) {
+			poll = nil
+			if err := p.signal(unix.SIGTERM); err != nil {
+				return false, err
+			}
+		}
+		select {
+		case <-p.done:
+			return true, nil
+		case <-closing:
+			return false, ErrClosed
+		case <-timer.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, nil
+		case <-poll:
+		}
 	}
 }
 

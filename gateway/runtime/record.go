@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // identity tells a process from every other one that ever had its pid.
@@ -60,6 +61,27 @@ func startTicks(stat []byte) (uint64, error) {
 		return 0, errors.New("/proc/PID/stat: the start time is not a number")
 	}
 	return ticks, nil
+}
+
+// handles reports whether a process has a handler for sig, or ignores it.
+func handles(pid int, sig syscall.Signal) bool {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	return err == nil && signalSets(status)>>(sig-1)&1 == 1
+}
+
+// signalSets joins the sets of caught and ignored signals of /proc/PID/status;
+// bit 0 is signal 1.
+func signalSets(status []byte) (set uint64) {
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name == "SigCgt" || name == "SigIgn" {
+			bits, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+			if err == nil {
+				set |= bits
+			}
+		}
+	}
+	return set
 }
 
 func (f *files) recordPath(id string) string { return filepath.Join(f.sandbox(id), "process") }
