@@ -33,6 +33,9 @@ type Dialer struct {
 	// Instance is 1 to 64 of [A-Za-z0-9-], Version 1 to 64 printable ASCII
 	// characters without space.
 	Instance, Version string
+	// Sandbox is the id of the sandbox that the agent believes to be in, of the
+	// form of Instance; empty: the token alone decides.
+	Sandbox string
 }
 
 // target is a parsed gateway address.
@@ -57,6 +60,8 @@ func (d *Dialer) target() (target, error) {
 		return t, errors.New("token: no source; one must be given")
 	case !validInstance(d.Instance):
 		return t, errors.New("instance: not valid; it must be 1 to 64 of A-Z, a-z, 0-9 and -")
+	case d.Sandbox != "" && !validInstance(d.Sandbox):
+		return t, errors.New("sandbox: not valid; it must be 1 to 64 of A-Z, a-z, 0-9 and -")
 	case !validVersion(d.Version):
 		return t, errors.New("version: not valid; it must be 1 to 64 printable ASCII characters without space")
 	}
@@ -169,7 +174,7 @@ func (d *Dialer) handshake(ctx context.Context, raw net.Conn, t target, token se
 		}
 		conn = secured
 	}
-	early, err := exchange(conn, request(t.host, d.Instance, d.Version, token))
+	early, err := exchange(conn, request(t.host, d, token))
 	if !stop() {
 		return nil, nil, fmt.Errorf("mux: handshake: %w", context.Cause(ctx))
 	}

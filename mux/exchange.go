@@ -37,13 +37,18 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-func request(host, instance, version string, token secret.String) []byte {
+// request renders the handshake of a Dialer that was checked.
+func request(host string, d *Dialer, token secret.String) []byte {
+	sandbox := ""
+	if d.Sandbox != "" {
+		sandbox = "\r\n" + HeaderSandbox + ": " + d.Sandbox
+	}
 	return []byte("GET " + Path + " HTTP/1.1\r\nHost: " + host +
-		"\r\nUser-Agent: sandbox-agent/" + version +
+		"\r\nUser-Agent: sandbox-agent/" + d.Version +
 		"\r\nConnection: Upgrade\r\nUpgrade: " + Protocol +
 		"\r\nAuthorization: Bearer " + token.Reveal() +
-		"\r\n" + HeaderInstance + ": " + instance +
-		"\r\n" + HeaderVersion + ": " + version + "\r\n\r\n")
+		"\r\n" + HeaderInstance + ": " + d.Instance + sandbox +
+		"\r\n" + HeaderVersion + ": " + d.Version + "\r\n\r\n")
 }
 
 // exchange sends the request and reads the answer. On 101 it returns the bytes

@@ -18,6 +18,9 @@ const (
 	Protocol = "sandbox-supervisor/1"
 	// HeaderInstance names the life of the agent: 1 to 64 of [A-Za-z0-9-].
 	HeaderInstance = "Sandbox-Agent-Instance"
+	// HeaderSandbox optionally is the id of the sandbox that the agent believes to
+	// be in, of the form of HeaderInstance; a token for another one is refused.
+	HeaderSandbox = "Sandbox-Agent-Sandbox"
 	// HeaderVersion is the agent's version: 1 to 64 printable ASCII characters
 	// without spaces.
 	HeaderVersion = "Sandbox-Agent-Version"

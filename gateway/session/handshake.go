@@ -14,10 +14,6 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/mux"
 )
 
-// HeaderSandbox optionally says which sandbox the agent believes to be in; a
-// token for another one is refused.
-const HeaderSandbox = "Sandbox-Agent-Sandbox"
-
 // drainRetry is when a refused agent should try again while the gateway
 // drains: somebody else answers then.
 const drainRetry = 5 * time.Second
@@ -79,7 +75,7 @@ func (s *Server) authorize(r *http.Request, claims identity.Claims) *mux.Handsha
 	forbidden := func(reason string) *mux.HandshakeError {
 		return &mux.HandshakeError{Status: http.StatusForbidden, Reason: reason}
 	}
-	if want := r.Header.Get(HeaderSandbox); want != "" && want != claims.SandboxID {
+	if want := r.Header.Get(mux.HeaderSandbox); want != "" && want != claims.SandboxID {
 		return forbidden("the token is for another sandbox")
 	}
 	sandbox, err := s.cfg.Directory.Sandbox(r.Context(), claims.SandboxID)
