@@ -1,0 +1,142 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/sandbox-agent/sandbox-agent/mux"
+	"github.com/sandbox-agent/sandbox-agent/probe"
+	"github.com/sandbox-agent/sandbox-agent/report"
+)
+
+// link keeps a session with the gateway: it dials, and dials again, for ever.
+type link struct {
+	dialer    mux.Dialer
+	tokens    *tokens
+	tracker   *report.Tracker
+	scheduler *probe.Scheduler
+	logger    *slog.Logger
+	counts    *counts
+
+	mu    sync.Mutex
+	state linkState
+}
+
+// linkState is what status and metrics show of the link.
+type linkState struct {
+	health  grpc_health_v1.HealthClient // nil without a live session
+	since   time.Time                   // of the present state
+	lastErr error                       // why there is no session
+}
+
+var errNoSession = errors.New("no session with the gateway")
+
+// status returns whether a session is live, since when it is or is not, and
+// the last error.
+func (l *link) status() (live bool, since time.Time, lastErr error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.health != nil, l.state.since, l.state.lastErr
+}
+
+// check asks the gateway over the session whether it serves.
+func (l *link) check(ctx context.Context) error {
+	l.mu.Lock()
+	health, lastErr := l.state.health, l.state.lastErr
+	l.mu.Unlock()
+	if health == nil {
+		return errors.Join(errNoSession, lastErr)
+	}
+	r, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		return err
+	}
+	if r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		return errors.New("the gateway is not ready")
+	}
+	return nil
+}
+
+func (l *link) up(health grpc_health_v1.HealthClient) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = linkState{health: health, since: time.Now()}
+}
+
+func (l *link) down(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state.health != nil {
+		l.state = linkState{since: time.Now()}
+	}
+	l.state.lastErr = err
+}
+
+// run keeps the link until ctx ends or the agent's last report was
+// acknowledged.
+func (l *link) run(ctx context.Context) {
+	var redial mux.Redial
+	var next *mux.Session
+	for ctx.Err() == nil {
+		session, err := next, error(nil)
+		next = nil
+		if session == nil {
+			session, err = l.dial(ctx)
+		}
+		if err == nil {
+			began := time.Now()
+			next, err = l.serve(ctx, session)
+			redial.Connected(time.Since(began))
+			if next != nil {
+				continue
+			}
+			if errors.Is(err, errStopped) {
+				return
+			}
+		}
+		l.down(err)
+		delay := redial.Failed(err, rand.Float64())
+		l.logDial(ctx, err, delay)
+		sleep(ctx, delay)
+	}
+}
+
+// dial opens one session.
+func (l *link) dial(ctx context.Context) (*mux.Session, error) {
+	l.counts.dials.Add(1)
+	return l.dialer.Dial(ctx, mux.Config{Logger: l.logger})
+}
+
+// logDial says why there is no session: loudly where somebody must do
+// something about it.
+func (l *link) logDial(ctx context.Context, err error, delay time.Duration) {
+	if ctx.Err() != nil {
+		return
+	}
+	level := slog.LevelInfo
+	var refused *mux.RefusedError
+	if errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden || refused.Status == http.StatusConflict) {
+		level = slog.LevelWarn
+	}
+	l.logger.Log(ctx, level, "no session with the gateway", "error", err, "retry_in", delay.Round(time.Millisecond))
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/secret"
+)
+
+// maxToken bounds what is read as a token, in bytes.
+const maxToken = 16 << 10
+
+// tokens holds the sandbox token: the newest of what the file says and what
+// the gateway has renewed.
+type tokens struct {
+	file   string
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	read    string // what the file said last
+	current secret.String
+}
+
+func newTokens(c Config) *tokens {
+	return &tokens{file: c.TokenFile, current: c.Token, logger: c.Logger}
+}
+
+// get returns the token for the next dial. The file is read again each time:
+// somebody may have put a new one there.
+func (t *tokens) get() (secret.String, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file == "" {
+		return t.current, nil
+	}
+	text, err := readToken(t.file)
+	switch {
+	case err == nil && text != t.read:
+		t.read, t.current = text, secret.New(text)
+	case err != nil && t.current.IsZero():
+		return secret.String{}, err
+	}
+	return t.current, nil
+}
+
+func readToken(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("token-file: %w", err)
+	}
+	if info.Size() > maxToken {
+		return "", fmt.Errorf("token-file: %s has %d bytes; a token has at most %d", path, info.Size(), maxToken)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("token-file: %w", err)
+	}
+	text := strings.TrimSpace(string(b))
+	if text == "" {
+		return "", fmt.Errorf("token-file: %s is empty", path)
+	}
+	return text, nil
+}
+
+// renew takes a token of the gateway over, and keeps it for the agent's next
+// life where the file can be replaced. A file that cannot (a credential of the
+// service manager, a read-only image) is nothing to worry about: its owner
+// renews it.
+func (t *tokens) renew(token secret.String) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current = token
+	if t.file == "" {
+		return
+	}
+	if err := replace(t.file, token.Reveal()+"\n"); err != nil {
+		t.logger.Debug("keeping a renewed token failed", "error", err)
+		return
+	}
+	t.read = token.Reveal()
+}
+
+// replace rewrites a file so that a reader sees the old or the new content.
+func replace(path, content string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once it was renamed
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
