@@ -4,9 +4,16 @@
 package probe
 
 import (
+	"os"
 	"testing"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) {
+	if port := os.Getenv(childPort); port != "" {
+		attemptInChild(port)
+		return
+	}
+	testkit.Main(m)
+}

@@ -12,7 +12,7 @@ const (
 	// does not pass is asked more often than the timer does.
 	quickFor = time.Minute
 	// quickMargin is kept between the expected end of a quick attempt and the
-	// next round, so that the round finds no attempt in flight and counts.
+	// next round.
 	quickMargin = 50 * time.Millisecond
 )
 
@@ -38,9 +38,11 @@ func quickDelay(passed bool, made int, age time.Duration, latest Reason) (time.D
 }
 
 // quickFits reports whether a quick attempt at at, which is expected to take
-// as long as the latest one, ends before the next round.
+// as long as the latest one, ends before the next round, so that the round
+// finds the service free and counts. An attempt that takes long may wait for a
+// slot first, since others then take long too: that is the half on top.
 func quickFits(at time.Time, latency time.Duration, nextRound time.Time) bool {
-	return at.Add(min(latency, AttemptTimeout) + quickMargin).Before(nextRound)
+	return at.Add(latency + latency/2 + quickMargin).Before(nextRound)
 }
 
 // nextRound returns when the round after the one that was due at due, and
