@@ -1,0 +1,114 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandbox-agent/sandbox-agent/agent"
+	"github.com/sandbox-agent/sandbox-agent/agent/command"
+	"github.com/sandbox-agent/sandbox-agent/internal/obs"
+	"github.com/sandbox-agent/sandbox-agent/internal/sdnotify"
+)
+
+func runCommand(signals <-chan os.Signal, environ []string, out *outcome) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "run [flags] [-- COMMAND ...]",
+		Short: "Run the agent, and a command under it",
+		Long: "Run the agent until SIGTERM or SIGINT, or until COMMAND has ended; then exit with its status.\n" +
+			"As process 1 of a container the agent reaps orphans too. Other signals go to COMMAND.\n" +
+			"Every flag can be set as " + envPrefix + "FLAG_NAME too, or in the file given by --config.",
+		Example: "  sandbox-agent run --gateway https://gateway.example:17690 --token-file /run/sandbox/token --ca-file /run/sandbox/ca.crt -- python3 -m http.server 8080\n" +
+			"  sandbox-agent run --service web=8080 --service api=9000/readyz",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.load(cmd, environ); err != nil {
+				return err
+			}
+			logger, err := obs.NewLogger(cmd.ErrOrStderr(), o.logLevel, o.logFormat)
+			if err != nil {
+				return err
+			}
+			out.accepted = true
+			o.agent.Logger = logger
+			out.code, err = runAgent(cmd.Context(), signals, o.agent, args, environ)
+			return err
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// runAgent runs the agent, its command, and the reaper where this is process 1.
+func runAgent(ctx context.Context, signals <-chan os.Signal, cfg agent.Config, argv, environ []string) (int, error) {
+	notifier, err := sdnotify.New(lookup(environ), os.Getpid())
+	if err != nil {
+		return 1, err
+	}
+	forwarded := make(chan os.Signal, 16)
+	var reaper *command.Reaper
+	if os.Getpid() == 1 {
+		reaper = command.NewReaper(cfg.Logger)
+	}
+	if len(argv) > 0 {
+		cfg.Command = &command.Config{
+			Argv: argv, Env: public(environ), Stdout: os.Stdout, Stderr: os.Stderr,
+			Signals: forwarded, Reaper: reaper, Logger: cfg.Logger,
+		}
+	}
+	a, err := agent.New(cfg)
+	if err != nil {
+		return 1, err
+	}
+	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
+	reaped := make(chan struct{})
+	go func() {
+		defer close(reaped)
+		if reaper != nil {
+			reaper.Run(reaping)
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	relayed := make(chan struct{})
+	go func() {
+		defer close(relayed)
+		relay(ctx, cancel, signals, forwarded)
+	}()
+	defer func() { cancel(); <-relayed; stopReaping(); <-reaped }()
+	notify := func(message ...string) {
+		if err := notifier.Notify(message...); err != nil {
+			cfg.Logger.Warn("telling the service manager failed", "error", err)
+		}
+	}
+	cfg.Logger.Info("agent started", "ops", a.OpsAddr().String())
+	return a.Run(ctx, agent.Hooks{
+		Ready:    func() { notify("READY=1", "STATUS=probing") },
+		Stopping: func() { notify("STOPPING=1", "STATUS=stopping") },
+	})
+}
+
+// relay hands signals on: those that mean stop end ctx, the others are the
+// command's.
+func relay(ctx context.Context, stop func(), signals <-chan os.Signal, forwarded chan<- os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-signals:
+			if s == syscall.SIGTERM || s == syscall.SIGINT {
+				stop()
+				return
+			}
+			select {
+			case forwarded <- s:
+			default: // nobody takes them, or too slowly
+			}
+		}
+	}
+}
+

@@ -1,0 +1,111 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandbox-agent/sandbox-agent/agent"
+)
+
+func statusCommand(environ []string, out *outcome) *cobra.Command {
+	var ops, output string
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show what the agent on this host sees",
+		Example: "  sandbox-agent status\n  sandbox-agent status -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("output: %q is not one of table, json", output)
+			}
+			if v := lookup(environ)(envPrefix + "OPS_LISTEN"); v != "" && !cmd.Flags().Changed("ops-listen") {
+				ops = v
+			}
+			out.accepted = true
+			s, err := fetchStatus(ops)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(s)
+			}
+			return printStatus(cmd.OutOrStdout(), s)
+		},
+	}
+	cmd.Flags().StringVar(&ops, "ops-listen", defaultOps, "the agent's ops listener")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// maxStatus bounds what is read of an agent, in bytes.
+const maxStatus = 4 << 20
+
+func fetchStatus(ops string) (s agent.Status, err error) {
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + ops + "/status")
+	if err != nil {
+		return s, fmt.Errorf("no agent answers on %s: start one with sandbox-agent run, or name its listener with --ops-listen: %w", ops, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("%s answers %d: it is not an agent", ops, resp.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(&s); err != nil {
+		return s, fmt.Errorf("%s does not answer as an agent does: %w", ops, err)
+	}
+	return s, nil
+}
+
+func printStatus(w io.Writer, s agent.Status) error {
+	fmt.Fprintf(w, "Agent %s, instance %s, %s\n", s.Version, s.Instance, map[bool]string{true: "ready", false: "not ready"}[s.Ready])
+	if g := s.Gateway; g != nil {
+		state := "not connected"
+		if g.Connected {
+			state = "connected"
+		}
+		fmt.Fprintf(w, "Gateway %q: %s", g.Address, state)
+		if g.Seconds > 0 {
+			fmt.Fprintf(w, " for %v", time.Duration(g.Seconds*float64(time.Second)).Round(time.Second))
+		}
+		if g.LastError != "" && !g.Connected {
+			fmt.Fprintf(w, ": %q", g.LastError)
+		}
+		fmt.Fprintln(w)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "SERVICE\tPORT\tCHECK\tSTATE\tREASON\tCODE\tAGE\tLATENCY\tADDRESS")
+	for _, svc := range s.Services {
+		check := svc.Path
+		if check == "" {
+			check = "(any answer)"
+		}
+		fmt.Fprintf(t, "%q\t%d\t%s\t%s\t%s\t%s\t%.1fs\t%.1fms\t%s\n", svc.Name, svc.Port, check, svc.State, dash(svc.Reason),
+			code(svc.Code), svc.Age, svc.Latency*1000, dash(svc.Address))
+	}
+	return t.Flush()
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func code(c uint16) string {
+	if c == 0 {
+		return "-"
+	}
+	return fmt.Sprint(c)
+}
