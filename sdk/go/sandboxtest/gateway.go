@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Token    string           // required of every call but Health; empty: none is
 	Now      func() time.Time // times of objects; nil: time.Now
-	PageSize int              // entries on a page when the request leaves it open; 0: 100
+	PageSize int              // entries on a page, at most; 0: 100
 }
 
 // key names a sandbox (service is empty) or a service.
@@ -46,7 +46,7 @@ type Gateway struct {
 	health    map[key]*openshellv1.ServiceHealth
 	own       *openshellv1.HealthResponse
 	fail      map[string]error
-	hang      map[string]bool
+	hang      map[string]func() // closes what Hang returned
 	requests  []proto.Message
 }
 
@@ -65,7 +65,7 @@ func New(o Options) *Gateway {
 		health:    map[key]*openshellv1.ServiceHealth{},
 		own:       &openshellv1.HealthResponse{Status: openshellv1.ServiceStatus_SERVICE_STATUS_HEALTHY, Version: "0.0.0-fake"},
 		fail:      map[string]error{},
-		hang:      map[string]bool{},
+		hang:      map[string]func(){},
 	}
 }
 
@@ -108,11 +108,14 @@ func (g *Gateway) Fail(method string, err error) {
 	g.fail[method] = err
 }
 
-// Hang makes every call of a method wait until its caller gives up.
-func (g *Gateway) Hang(method string) {
+// Hang makes every call of a method wait until its caller gives up. The
+// channel is closed when the first such call has arrived.
+func (g *Gateway) Hang(method string) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hang[method] = true
+	arrived := make(chan struct{})
+	g.hang[method] = sync.OnceFunc(func() { close(arrived) })
+	return arrived
 }
 
 // Requests returns what was asked so far, in the order of arrival, refused
@@ -134,7 +137,8 @@ func (g *Gateway) admit(ctx context.Context, method string, req proto.Message, t
 		return status.Error(codes.Unauthenticated, "the token is not valid")
 	case fail != nil:
 		return fail
-	case hang:
+	case hang != nil:
+		hang()
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
 	}

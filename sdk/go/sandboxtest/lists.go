@@ -92,7 +92,7 @@ func (g *Gateway) page(keys []key, size int, token string) ([]key, string, error
 		}
 		begin = n
 	}
-	if size <= 0 {
+	if size <= 0 || size > g.o.PageSize {
 		size = g.o.PageSize
 	}
 	keys = keys[begin:]
