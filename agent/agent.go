@@ -18,7 +18,6 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/agent/command"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
 	"github.com/sandbox-agent/sandbox-agent/internal/obs"
-	"github.com/sandbox-agent/sandbox-agent/mux"
 	"github.com/sandbox-agent/sandbox-agent/probe"
 	"github.com/sandbox-agent/sandbox-agent/readiness"
 	"github.com/sandbox-agent/sandbox-agent/report"
@@ -56,10 +55,7 @@ func New(cfg Config) (*Agent, error) {
 	n := &counts{}
 	tokens := newTokens(cfg)
 	a.link = &link{
-		dialer: mux.Dialer{
-			Gateway: cfg.Gateway, TLS: tls, Token: tokens.get, Sandbox: cfg.Sandbox,
-			Instance: a.instance, Version: buildinfo.Version,
-		},
+		dialer: cfg.dialer(tokens, tls, a.instance),
 		tokens: tokens, tracker: a.tracker, logger: cfg.Logger, counts: n,
 	}
 	metrics := newCollector(a.tracker, a.link, n)

@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/sandbox-agent/sandbox-agent/agent/command"
+	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 	"github.com/sandbox-agent/sandbox-agent/mux"
 	"github.com/sandbox-agent/sandbox-agent/probe"
@@ -58,7 +59,7 @@ func (c Config) Validate() error {
 	if c.TokenFile == "" && c.Token.IsZero() {
 		errs = append(errs, errors.New("token-file: is not set, and there is no token in the environment or the service manager's credentials"))
 	}
-	d := mux.Dialer{Gateway: c.Gateway, Instance: "check", Version: "check"}
+	d := c.dialer(newTokens(c), nil, "check")
 	if err := d.Validate(); err != nil {
 		errs = append(errs, err)
 	}
@@ -84,6 +85,14 @@ func (c Config) validateAlone() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// dialer returns what dials the gateway.
+func (c Config) dialer(t *tokens, tls *tls.Config, instance string) mux.Dialer {
+	return mux.Dialer{
+		Gateway: c.Gateway, TLS: tls, Token: t.get, Sandbox: c.Sandbox,
+		Instance: instance, Version: buildinfo.Version,
+	}
 }
 
 // tls returns the client side's configuration.

@@ -111,4 +111,3 @@ func relay(ctx context.Context, stop func(), signals <-chan os.Signal, forwarded
 		}
 	}
 }
-
