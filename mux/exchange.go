@@ -5,7 +5,6 @@ package mux
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -64,12 +63,12 @@ func exchange(conn net.Conn, req []byte) ([]byte, error) {
 // interim answers included, are at most 16 KiB together. Its errors hold no
 // bytes of the peer except a RefusedError's reason.
 func readAnswer(conn io.Reader) ([]byte, error) {
-	limited := &io.LimitedReader{R: conn, N: maxHead}
-	br := bufio.NewReader(limited)
+	head := &headReader{from: conn, left: maxHead}
+	br := bufio.NewReader(head)
 	for {
 		resp, err := http.ReadResponse(br, nil)
 		if err != nil {
-			return nil, badHead(limited, err)
+			return nil, head.fault()
 		}
 		switch {
 		case resp.StatusCode == http.StatusSwitchingProtocols:
@@ -85,16 +84,33 @@ func readAnswer(conn io.Reader) ([]byte, error) {
 	}
 }
 
-// badHead tells a connection that failed from a peer that talks nonsense.
-func badHead(limited *io.LimitedReader, err error) error {
-	var network net.Error
-	switch {
-	case limited.N <= 0:
-		return fmt.Errorf("%w: head exceeds %d bytes", ErrBadResponse, maxHead)
-	case errors.As(err, &network):
-		return fmt.Errorf("mux: await the answer: %w", err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("mux: await the answer: %w", io.ErrUnexpectedEOF)
+// headReader reads a bounded number of bytes and remembers how reading ended.
+type headReader struct {
+	from io.Reader
+	left int
+	err  error
+}
+
+func (h *headReader) Read(p []byte) (int, error) {
+	if h.left == 0 {
+		h.err = fmt.Errorf("%w: head exceeds %d bytes", ErrBadResponse, maxHead)
+		return 0, h.err
+	}
+	n, err := h.from.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	if err == io.EOF {
+		h.err = fmt.Errorf("mux: await the answer: %w", io.ErrUnexpectedEOF)
+	} else if err != nil {
+		h.err = fmt.Errorf("mux: await the answer: %w", err)
+	}
+	return n, err
+}
+
+// fault tells a connection that failed from a peer that talks nonsense. The
+// parser's own error is dropped, since it quotes the peer.
+func (h *headReader) fault() error {
+	if h.err != nil {
+		return h.err
 	}
 	return fmt.Errorf("%w: not HTTP/1.1", ErrBadResponse)
 }

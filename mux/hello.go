@@ -50,7 +50,8 @@ func (e *HandshakeError) Write(w http.ResponseWriter) {
 		h.Set("Allow", http.MethodGet)
 	case http.StatusUpgradeRequired:
 		h.Set("Upgrade", Protocol)
-		h.Set("Connection", "close, Upgrade")
+		// Two lines: net/http closes only if the first one is exactly "close".
+		h.Add("Connection", "Upgrade")
 	}
 	w.WriteHeader(e.Status)
 	// The answer is best effort: the peer may have gone.

@@ -110,7 +110,7 @@ func TestStuckRelaysLeaveControlUntouched(t *testing.T) {
 			if err != nil {
 				t.Fatalf("open: %v", err)
 			}
-			go func() { _, _ = st.Write(make([]byte, 2*mux.Window)) }()
+			go func() { _, _ = st.Write(make([]byte, mux.Window+1)) }()
 		}
 		if refused != 300-mux.DefaultMaxStreams {
 			t.Errorf("%d opens refused", refused)

@@ -1,0 +1,328 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mux_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
+	"github.com/sandbox-agent/sandbox-agent/mux"
+	"github.com/sandbox-agent/sandbox-agent/mux/muxtest"
+)
+
+// recorder keeps what is written to a connection, write by write.
+type recorder struct {
+	net.Conn
+	mu     sync.Mutex
+	writes [][]byte
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	r.writes = append(r.writes, slices.Clone(p))
+	r.mu.Unlock()
+	return r.Conn.Write(p)
+}
+
+func (r *recorder) take() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	writes := r.writes
+	r.writes = nil
+	return writes
+}
+
+// frame is one frame of the wire, as docs and peers know it.
+type frame struct {
+	kind   byte
+	flags  uint16
+	stream uint32
+	length int
+}
+
+// parse cuts a write into frames and reports whether it is made of whole ones.
+func parse(p []byte) (frames []frame, whole bool) {
+	for len(p) >= 12 {
+		f := frame{p[1], binary.BigEndian.Uint16(p[2:]), binary.BigEndian.Uint32(p[4:]), int(binary.BigEndian.Uint32(p[8:]))}
+		p = p[12:]
+		if f.kind == 0 {
+			if len(p) < f.length {
+				return frames, false
+			}
+			p = p[f.length:]
+		}
+		frames = append(frames, f)
+	}
+	return frames, len(p) == 0
+}
+
+func header(kind byte, flags uint16, stream, length uint32) []byte {
+	p := []byte{0, kind}
+	p = binary.BigEndian.AppendUint16(p, flags)
+	p = binary.BigEndian.AppendUint32(p, stream)
+	return binary.BigEndian.AppendUint32(p, length)
+}
+
+// One write for each frame, also with resets in between: a write is a system
+// call, and on TLS a record.
+func TestFrameIsOneWrite(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		for _, s := range sides {
+			a, g := net.Pipe()
+			recorders := map[mux.Kind]*recorder{mux.KindControl: {Conn: a}, mux.KindRelay: {Conn: g}}
+			opener, _ := s.pick(muxtest.Over(t, recorders[mux.KindControl], recorders[mux.KindRelay], config(t, swallow), config(t, swallow)))
+			st := open(t, opener, s.kind, "svc")
+			testkit.Wait()
+			rec := recorders[s.kind]
+			rec.take()
+			write(t, st, "a report")
+			if got := rec.take(); len(got) != 1 || len(got[0]) != 12+8 {
+				t.Errorf("%s: %d writes for a small frame", s.name, len(got))
+			}
+			go func() {
+				for range 100 {
+					_ = open(t, opener, s.kind, "svc").Reset()
+				}
+			}()
+			if _, err := st.Write(make([]byte, 10*mux.MaxChunk+1)); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Wait()
+			data := 0
+			for _, p := range rec.take() {
+				frames, whole := parse(p)
+				if !whole {
+					t.Fatalf("%s: a write of %d bytes is not made of whole frames", s.name, len(p))
+				}
+				for _, f := range frames {
+					if f.kind == 0 && f.length > mux.MaxChunk {
+						t.Errorf("%s: frame of %d bytes", s.name, f.length)
+					}
+					if f.kind == 0 && f.length == mux.MaxChunk {
+						data++
+					}
+				}
+			}
+			if data != 10 {
+				t.Errorf("%s: %d full frames, want 10", s.name, data)
+			}
+		}
+	})
+}
+
+// Any number of relay writers on a link that does not move: what the control
+// stream writes goes out behind a few of their frames.
+func TestControlOvertakesRelays(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		a, g := net.Pipe()
+		rec := &recorder{Conn: g}
+		link := muxtest.Faulty(rec)
+		got := make(chan *mux.Stream, 1)
+		agent, gateway := muxtest.Over(t, a, link, config(t, swallow), config(t, keep(got)))
+		open(t, agent, mux.KindControl, "")
+		control := <-got
+		var relays []*mux.Stream
+		for range 100 {
+			relays = append(relays, open(t, gateway, mux.KindRelay, "svc"))
+		}
+		testkit.Wait()
+		link.Stall()
+		for _, st := range relays {
+			go func() { _, _ = st.Write(make([]byte, 64<<10)) }()
+		}
+		testkit.Wait()
+		go func() { _, _ = io.WriteString(control, "ack") }()
+		testkit.Wait()
+		rec.take()
+		link.Resume()
+		testkit.Wait()
+		before, found := 0, false
+		for _, p := range rec.take() {
+			frames, _ := parse(p)
+			for _, f := range frames {
+				found = found || f.kind == 0 && f.length == 3
+				if f.kind == 0 && !found {
+					before++
+				}
+			}
+		}
+		if !found || before > mux.RelayFrames {
+			t.Errorf("control frame found: %v, behind %d frames of relays; want at most %d", found, before, mux.RelayFrames)
+		}
+	})
+}
+
+// Relay streams whose readers have stopped do not keep the others from writing.
+func TestStuckRelaysLeaveRelaysUntouched(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		_, g := muxtest.Pair(t, config(t, func(s *mux.Stream) {
+			if string(s.Header()) == "reads" {
+				swallow(s)
+			}
+		}), config(t, nil))
+		for range 3 * mux.RelayFrames {
+			st := open(t, g, mux.KindRelay, "stuck")
+			go func() { _, _ = st.Write(make([]byte, 2*mux.Window)) }()
+		}
+		testkit.Wait()
+		start := time.Now()
+		st := open(t, g, mux.KindRelay, "reads")
+		if _, err := st.Write(make([]byte, 4*mux.Window)); err != nil || time.Since(start) != 0 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// What a peer may not send ends its session, and says so.
+func TestProtocolViolationEndsTheSession(t *testing.T) {
+	syn := func(stream uint32) []byte { return header(1, 1, stream, 0) }
+	flood := bytes.Buffer{}
+	flood.Write(syn(1))
+	for range 30 {
+		flood.Write(header(0, 0, 1, 10_000))
+		flood.Write(make([]byte, 10_000))
+	}
+	many := bytes.Buffer{}
+	for i := range uint32(mux.MaxKept + 10) {
+		many.Write(syn(2*i + 1))
+	}
+	for name, p := range map[string][]byte{
+		"text":                         []byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+		"zero bytes of another kind":   bytes.Repeat([]byte{0xff}, 64),
+		"unknown type":                 header(4, 0, 1, 0),
+		"ping":                         header(2, 1, 0, 1),
+		"frame above the window":       header(0, 0, 1, mux.Window+1),
+		"frame of 4 GiB for no stream": header(0, 0, 99, 0xffffffff),
+		"stream 0":                     syn(0),
+		"stream with our number":       syn(2),
+		"stream opened twice":          append(syn(1), syn(1)...),
+		"stream ended twice":           append(append(syn(1), header(1, 4, 1, 0)...), header(1, 4, 1, 0)...),
+		"more than the window":         flood.Bytes(),
+		"too many streams":             many.Bytes(),
+		"it gave up on us":             header(3, 0, 0, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				a, g := net.Pipe()
+				s, err := mux.NewGatewaySession(g, config(t, func(*mux.Stream) {}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { _, _ = io.Copy(io.Discard, a) }()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for part := range slices.Chunk(p, 1200) {
+						_, _ = a.Write(part)
+						<-time.After(time.Millisecond) // or a flood of streams is reset
+					}
+				})
+				select {
+				case <-s.Done():
+				case <-time.After(time.Minute):
+					t.Fatal("the session lives on")
+				}
+				if !errors.Is(s.Err(), mux.ErrProtocol) {
+					t.Errorf("%v, want ErrProtocol", s.Err())
+				}
+				_ = s.Close()
+				_ = a.Close()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// A violation costs nobody else anything.
+func TestProtocolViolationEndsOnlyItsSession(t *testing.T) {
+	handler, sessions := muxtest.Accept(t, config(t, echo))
+	gw := muxtest.Serve(t, handler)
+	good, err := gw.Dialer(gw.Unix).Dial(context.Background(), config(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer good.Close()
+	<-sessions
+	control := open(t, good, mux.KindControl, "")
+	bad, err := net.Dial("unix", gw.Unix[len("unix:"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bad.Close()
+	write(t, bad, upgradeRequest+"and then no frames at all")
+	hurt := <-sessions
+	<-hurt.Done()
+	if !errors.Is(hurt.Err(), mux.ErrProtocol) {
+		t.Errorf("%v, want ErrProtocol", hurt.Err())
+	}
+	write(t, control, "ping")
+	readN(t, control, 4)
+	if good.Err() != nil {
+		t.Errorf("the other session: %v", good.Err())
+	}
+}
+
+func TestScannerDoesNotCareHowBytesAreCut(t *testing.T) {
+	var good bytes.Buffer
+	for i := range 20 {
+		good.Write(header(1, 1, uint32(2*i+1), 0))
+		good.Write(header(0, 0, uint32(2*i+1), uint32(i*7)))
+		good.Write(bytes.Repeat([]byte{0xff}, i*7))
+	}
+	bad := append(slices.Clone(good.Bytes()), header(2, 1, 0, 1)...)
+	for piece := 1; piece < 60; piece++ {
+		if err := mux.ScanFrames(good.Bytes(), piece, false); err != nil {
+			t.Errorf("pieces of %d: %v", piece, err)
+		}
+		if err := mux.ScanFrames(bad, piece, false); !errors.Is(err, mux.ErrProtocol) {
+			t.Errorf("pieces of %d: %v, want ErrProtocol", piece, err)
+		}
+	}
+}
+
+// The verdict on some bytes is the same however they are cut.
+func FuzzScanner(f *testing.F) {
+	f.Add(header(1, 1, 1, 0), 5)
+	f.Add(append(header(0, 0, 1, 3), "abc"...), 1)
+	f.Add(header(2, 1, 0, 1), 12)
+	f.Add(header(0, 0, 1, mux.Window+1), 7)
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), 3)
+	f.Fuzz(func(t *testing.T, p []byte, piece int) {
+		whole := mux.ScanFrames(p, len(p)+1, false)
+		cut := mux.ScanFrames(p, max(1, piece), false)
+		if (whole == nil) != (cut == nil) || whole != nil && whole.Error() != cut.Error() {
+			t.Errorf("whole: %v, cut: %v", whole, cut)
+		}
+	})
+}
+
+type opening struct{ *bytes.Reader }
+
+func (opening) SetReadDeadline(time.Time) error { return nil }
+
+func FuzzOpening(f *testing.F) {
+	f.Add(mux.Opening(mux.KindRelay, []byte("svc")))
+	f.Add(mux.Opening(mux.KindControl, nil))
+	f.Add([]byte{1, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, p []byte) {
+		kind, header, err := mux.ReadOpening(opening{bytes.NewReader(p)})
+		if err != nil {
+			return
+		}
+		if len(header) > mux.MaxHeader {
+			t.Errorf("header of %d bytes", len(header))
+		}
+		if again := mux.Opening(kind, header); !bytes.HasPrefix(p, again) {
+			t.Errorf("%x was read as %x", p, again)
+		}
+	})
+}
