@@ -15,7 +15,8 @@ import (
 //
 // nil means all of that. An error that is ErrBusy means that reads work and
 // another writer holds the lock: the store is busy, not down, and the caller
-// should treat it as up. ErrNewerSchema means that a newer gateway has migrated
+// should treat it as up. ErrReplaced means that a file of SQLite was taken away
+// or replaced: only a restart helps. ErrNewerSchema means that a newer gateway has migrated
 // the database while this one was running. Any other error means down.
 func (s *Store) Check(ctx context.Context) (err error) {
 	defer s.observe("check", time.Now(), &err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,27 @@ func TestCheckReadOnlySQLite(t *testing.T) {
 	execRaw(t, db, "DROP TRIGGER broken")
 	if err := h.Check(t.Context()); err != nil {
 		t.Errorf("Check after the repair: %v", err)
+	}
+}
+
+// A failure of the engine that the function overlooks does not commit the rest.
+func TestOverlookedFailure(t *testing.T) {
+	e := sqliteEngine(t)
+	h := e.open(t)
+	execRaw(t, e.raw(t), "CREATE TRIGGER broken BEFORE INSERT ON services BEGIN SELECT RAISE(ABORT, 'disk is broken'); END")
+	err := h.try(func(tx store.Tx) error {
+		sb, err := tx.InsertSandbox(store.Sandbox{Workspace: "w", Name: "half"})
+		if err != nil {
+			return err
+		}
+		_, _ = tx.InsertService(store.Service{SandboxID: sb.ID, Name: "web"})
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "disk is broken") {
+		t.Errorf("error %v, want the engine's", err)
+	}
+	if _, err := h.Sandbox(t.Context(), "w", "half"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("half of the write: %v, want ErrNotFound", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
 )
@@ -188,6 +189,41 @@ func TestContextEndsInside(t *testing.T) {
 			if err := h.Check(t.Context()); err != nil {
 				t.Errorf("Check: %v", err)
 			}
+		}
+	})
+}
+
+// Calls that are given up at any moment cost connections, never the store: in
+// particular their end is not taken for a replaced file.
+func TestGivenUpCalls(t *testing.T) {
+	engines(t, func(t *testing.T, e engine) {
+		h := e.open(t)
+		h.addSandbox(t, store.Sandbox{Workspace: "w", Name: "s"})
+		const workers, each = 4, 40
+		done := make(chan struct{})
+		for w := range workers {
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for i := range each {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*w)*20*time.Microsecond)
+					_, _ = h.Sandboxes(ctx, store.SandboxQuery{})
+					_, _, _ = h.Mutate(ctx, store.Request{}, func(tx store.Tx) ([]byte, error) {
+						_, err := tx.Sandbox("w", "s")
+						return nil, err
+					})
+					cancel()
+				}
+			}()
+		}
+		for range workers {
+			<-done
+		}
+		h.DropIdle()
+		if err := h.Check(t.Context()); err != nil {
+			t.Errorf("Check: %v", err)
+		}
+		if _, err := h.Sandbox(t.Context(), "w", "s"); err != nil {
+			t.Errorf("read: %v", err)
 		}
 	})
 }

@@ -13,7 +13,9 @@
 // A Store is safe for concurrent use. Writes are serial: a [Tx] is the only
 // writer of the whole database while its function runs, so what it reads stays
 // true until it commits, and resource versions become visible in their order.
-// Writes of one process queue in the order of their calls. Reads come from a
+// Writes of one process queue in the order of their calls; those of several
+// gateways on one PostgreSQL database meet at a row lock, so all of them
+// together write at the pace of one commit after another. Reads come from a
 // pool of their own, see the last commit and wait for no writer, also while
 // another process holds the write lock.
 //
@@ -31,7 +33,7 @@
 // SQLite runs in WAL mode with synchronous=FULL: NORMAL would be as safe
 // against corruption, but could lose the last commits with the power and then
 // hand out their versions again. Writes are rare (people and CLIs make them),
-// so one fsync each is cheap.
+// so one fsync each is cheap. PostgreSQL does what its synchronous_commit says.
 //
 // # Files
 //
@@ -40,4 +42,10 @@
 // -shm are SQLite's. A file that is replaced while it is open makes [Store.Check]
 // and every write fail with [ErrReplaced], since a write would go to a file that
 // nobody will ever open again.
+//
+// # Readiness
+//
+// [Store.Check] reads and commits a row. A store that is locked by somebody else
+// is busy, not down: the error is then [ErrBusy], and whoever decides about
+// readiness should count it as a success.
 package store

@@ -38,3 +38,11 @@ func MigrationNames(postgres bool) ([]string, error) {
 	}
 	return fs.Glob(migrations, d.migrations+"/*.sql")
 }
+
+// DropIdle closes every connection that is not in use, as if all had broken.
+func (s *Store) DropIdle() {
+	for _, db := range []*sql.DB{s.readDB, s.writeDB} {
+		db.SetMaxIdleConns(-1)
+		db.SetMaxIdleConns(1)
+	}
+}

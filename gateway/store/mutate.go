@@ -63,9 +63,6 @@ func (s *Store) write(ctx context.Context, fn func(Tx) error) error {
 	case <-ctx.Done():
 		return s.lockError(ctx, ctx.Err())
 	}
-	if err := s.files.verify(); err != nil {
-		return err
-	}
 	sqlTx, err := s.writeDB.BeginTx(ctx, nil)
 	if err != nil {
 		return s.beginError(ctx, err)
@@ -76,11 +73,26 @@ func (s *Store) write(ctx context.Context, fn func(Tx) error) error {
 		return s.lockError(ctx, err)
 	}
 	t.now = truncate(s.cfg.Now())
+	if err := s.finish(t, sqlTx, fn); err != nil {
+		if s.dialect.busy(err) { // somebody holds single rows of PostgreSQL
+			return s.lockError(ctx, err)
+		}
+		return err
+	}
+	return nil
+}
+
+// finish runs fn and commits. The files are looked at last: a commit to a file
+// that was replaced would be answered and lost.
+func (s *Store) finish(t *transaction, sqlTx *sql.Tx, fn func(Tx) error) error {
 	if err := fn(Tx{t}); err != nil {
 		return err
 	}
 	if err := t.saveCounter(); err != nil {
 		return fmt.Errorf("save counter: %w", err)
+	}
+	if err := s.files.verify(); err != nil {
+		return err
 	}
 	if err := sqlTx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)

@@ -55,7 +55,7 @@ func (s *Store) openPostgres(ctx context.Context) error {
 	s.dialect.beginWrite = fmt.Sprintf(
 		"SELECT set_config('lock_timeout', '%d', true), set_config('idle_in_transaction_session_timeout', '%d', true)",
 		s.cfg.busyTimeout.Milliseconds(), idleTransaction.Milliseconds())
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60)) // every second for a minute
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
