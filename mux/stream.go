@@ -160,7 +160,10 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	return s.SetWriteDeadline(t)
 }
 
-// SetReadDeadline bounds present and future Reads; zero means no bound.
+// SetReadDeadline bounds present and future Reads; zero means no bound. It does
+// not interrupt a Read while a frame of this stream is there in part and the
+// connection has stalled: yamux holds the stream's buffer meanwhile. That lasts
+// until the rest arrives or the session ends.
 func (s *Stream) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
