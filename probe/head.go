@@ -48,9 +48,14 @@ func (h *head) read(p []byte) Reason {
 		if h.seen++; h.seen > MaxHeaderBytes {
 			return HeadersTooLarge
 		}
-		if ended, ok := h.step(c); !ok {
+		if c > '\r' && (h.at == inValue || h.at == inPhrase) {
+			continue // nearly every byte; text would say the same
+		}
+		ended, ok := h.step(c)
+		switch {
+		case !ok:
 			return NotHTTP
-		} else if !ended {
+		case !ended:
 			continue
 		}
 		if h.code >= 200 || h.code == 101 {

@@ -132,6 +132,7 @@ func says(text string) peer {
 // repeats reads the request, says text, and then again for ever.
 func repeats(text, again string) peer {
 	return func(c *net.TCPConn) {
+		c.SetWriteBuffer(8 << 10) // so that for ever is not megabytes ahead
 		readRequest(c)
 		io.WriteString(c, text)
 		for piece := []byte(again); ; {

@@ -89,7 +89,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	round()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	const rounds = 10
+	const rounds = 5
 	for range rounds {
 		round()
 	}

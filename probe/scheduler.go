@@ -108,13 +108,18 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.join()
 	defer cancel()
 	s.plan = newPlan(time.Now().Add(s.config.Phase))
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(Interval)
 	defer timer.Stop()
 	for {
 		for e := s.plan.start(time.Now()); e != nil; e = s.plan.start(time.Now()) {
 			go s.attempt(s.scopes[e].ctx, e)
 		}
-		timer.Reset(time.Until(s.plan.wake()))
+		wait := time.Until(s.plan.wake())
+		if wait <= 0 {
+			s.due()
+			continue
+		}
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -32,6 +32,7 @@ func attemptInChild(port string) {
 // the middle of an attempt hears an answer that has come meanwhile, and holds
 // the lack of one against nobody.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	var wg sync.WaitGroup
 	for _, tt := range []struct {
 		name   string
