@@ -38,11 +38,12 @@ build: ## static binaries into bin/
 
 .PHONY: demo
 demo: build setup-e2e ## two sandboxes, two real servers, every state through the real CLI
-	test/demo/demo.sh
+	$(GO) run ./test/demo
 
 .PHONY: demo-codex
 demo-codex: build setup-e2e ## the same with the Codex app-server from npm (400 MB)
-	test/demo/codex.sh
+	npm install --prefix .tools/codex --no-save --no-audit --no-fund --ignore-scripts @openai/codex
+	$(GO) run ./test/demo codex
 
 ##@ Test
 
