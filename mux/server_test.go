@@ -88,7 +88,11 @@ func TestEarlyBytesOfTheGateway(t *testing.T) {
 		opened := make(chan *mux.Stream, 1)
 		go func() {
 			<-asked
-			opened <- open(t, gateway, mux.KindRelay, "early")
+			st, err := gateway.Open(context.Background(), mux.KindRelay, []byte("early"))
+			if err != nil {
+				t.Errorf("open: %v", err)
+			}
+			opened <- st
 		}()
 		d := (&muxtest.Gateway{CA: &muxtest.CA{}}).Dialer("unix:/x")
 		agent, err := mux.DialOver(context.Background(), d, a, config(t, echo))
