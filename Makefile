@@ -64,7 +64,7 @@ fuzz-short: ## every fuzz target for FUZZTIME (20s)
 	.ci/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: ## benchmarks of the packages, then of the running parts
+bench: build ## benchmarks of the packages, then of the running parts
 	$(GO) test -run '^$$' -bench . -benchmem $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u)
 	$(GO) run ./test/bench
 
