@@ -5,6 +5,7 @@ package main
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,6 +114,19 @@ func TestFindGatewayWithoutToken(t *testing.T) {
 	s.flags.gateway.value = "https://h:1"
 	if got, err := findGateway(s, false); err != nil || got.token != "" {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// No file that is read is large; a pipe, which has no size, is bounded too.
+func TestReadSmall(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	for size, ok := range map[int]bool{0: true, smallFile: true, smallFile + 1: false} {
+		if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := readSmall(name); (err == nil) != ok || (ok && len(b) != size) {
+			t.Errorf("%d bytes: read %d, %v", size, len(b), err)
+		}
 	}
 }
 

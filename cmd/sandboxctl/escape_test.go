@@ -65,6 +65,9 @@ func TestNoControlCharacters(t *testing.T) {
 			t.Errorf("%v: exit 0", code)
 		}
 	}
+	if got := f.run(t, "__complete", "sandbox", "get", ""); !strings.HasPrefix(got.out, "web\n:") {
+		t.Errorf("completion offers %q", got.out)
+	}
 	if got := f.run(t, "sandbox", evil); got.code != exitUsage {
 		t.Errorf("exit %d", got.code)
 	}

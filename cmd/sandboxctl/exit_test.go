@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -79,7 +80,11 @@ func TestEveryCommandFails(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	f := newFixture(t)
 	f.Hang("ListServices")
+	begin := time.Now()
 	got := f.run(t, "service", "list", "--timeout", "20ms")
+	if took := time.Since(begin); took > 20*time.Second { // far above any machine's slowness, far below the test's own limit
+		t.Errorf("it took %v", took)
+	}
 	if got.code != exitTimeout || !strings.Contains(got.err, "within 20ms") {
 		t.Errorf("exit %d: %s", got.code, got.err)
 	}
