@@ -41,7 +41,7 @@ func dialControl(ctx context.Context, session *mux.Session) (*grpc.ClientConn, e
 	conn, err := grpc.NewClient("passthrough:///session",
 		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()), // the session is authenticated and encrypted
 		grpc.WithInitialWindowSize(65535), grpc.WithInitialConnWindowSize(65535),
-		grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(2<<10), grpc.WithSharedWriteBuffer(true),
+		grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(2<<10),
 		grpc.WithIdleTimeout(0), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 	)

@@ -73,7 +73,7 @@ func New(cfg Config) *Server {
 		// Equal, default-sized windows turn bandwidth probing off; small shared
 		// buffers keep an idle session small (docs/scale has the figures).
 		grpc.InitialWindowSize(65535), grpc.InitialConnWindowSize(65535),
-		grpc.ReadBufferSize(0), grpc.WriteBufferSize(2<<10), grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(0), grpc.WriteBufferSize(2<<10),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(8), grpc.MaxHeaderListSize(8<<10),
 		grpc.ConnectionTimeout(mux.HandshakeTimeout),

@@ -6,12 +6,13 @@ package settings
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 )
@@ -25,7 +26,11 @@ func Fill(fs *pflag.FlagSet, path, prefix string, environ []string, not ...strin
 	fs.Visit(func(f *pflag.Flag) { given[f.Name] = true })
 	if path != "" {
 		k := koanf.New("\x00") // keys are flat
-		if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+		if err := k.Load(rawbytes.Provider(content), yaml.Parser()); err != nil {
 			return fmt.Errorf("config: %s: %w", path, err)
 		}
 		if err := fill(fs, k, path, given, not); err != nil {

@@ -27,9 +27,11 @@ func Main(m *testing.M, ignore ...goleak.Option) { goleak.VerifyTestMain(m, igno
 // parallel.
 func Bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
+	defer func() { // also after FailNow
+		runtime.GC()
+		runtime.GC()
+	}()
 	synctest.Test(t, f)
-	runtime.GC()
-	runtime.GC()
 }
 
 // Wait is synctest.Wait: it returns when every other goroutine of the bubble
