@@ -58,7 +58,7 @@ type Scheduler struct {
 	services *latest.Cell[[]Service]
 	probe    chan struct{}
 	results  chan result
-	plan     *plan
+	planner  *Planner
 	scopes   map[*entry]scope
 }
 
@@ -70,7 +70,7 @@ type scope struct {
 
 // result is an attempt that has ended.
 type result struct {
-	entry   *entry
+	planned Planned
 	attempt Attempt
 }
 
@@ -107,14 +107,14 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.join()
 	defer cancel()
-	s.plan = newPlan(time.Now().Add(s.config.Phase))
+	s.planner = NewPlanner(s.config.Sink, time.Now().Add(s.config.Phase))
 	timer := time.NewTimer(Interval)
 	defer timer.Stop()
 	for {
-		for e := s.plan.start(time.Now()); e != nil; e = s.plan.start(time.Now()) {
-			go s.attempt(s.scopes[e].ctx, e)
+		for p, ok := s.planner.Next(time.Now()); ok; p, ok = s.planner.Next(time.Now()) {
+			go s.attempt(s.scopes[p.entry].ctx, p)
 		}
-		wait := time.Until(s.plan.wake())
+		wait := time.Until(s.planner.Wake())
 		if wait <= 0 {
 			s.due()
 			continue
@@ -126,7 +126,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		case <-s.services.Ready():
 			s.replace(ctx)
 		case <-s.probe:
-			s.ended(s.plan.begin(true, time.Now()))
+			s.planner.ProbeNow(time.Now())
 		case r := <-s.results:
 			s.done(r)
 		case <-timer.C:
@@ -137,9 +137,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 // join waits for the attempts in flight.
 func (s *Scheduler) join() {
-	for len(s.plan.flying) > 0 {
+	flying := s.planner.plan.flying
+	for len(flying) > 0 {
 		r := <-s.results
-		delete(s.plan.flying, r.entry.service.Name)
+		delete(flying, r.planned.Service().Name)
 	}
 }
 
@@ -148,8 +149,7 @@ func (s *Scheduler) replace(ctx context.Context) {
 	if !ok {
 		return
 	}
-	now := time.Now()
-	came, went, ended := s.plan.replace(services, now)
+	came, went := s.planner.replace(services, time.Now())
 	for _, e := range went {
 		s.scopes[e].cancel()
 		delete(s.scopes, e)
@@ -158,45 +158,26 @@ func (s *Scheduler) replace(ctx context.Context) {
 		ctx, cancel := context.WithCancel(ctx)
 		s.scopes[e] = scope{ctx, cancel}
 	}
-	list := make([]Service, 0, len(s.plan.entries))
-	for _, e := range s.plan.entries {
-		list = append(list, e.service)
-	}
-	s.config.Sink.Services(list, now)
-	s.ended(ended)
 }
 
 func (s *Scheduler) done(r result) {
-	verdict, changed, current, ended := s.plan.done(r.entry, r.attempt, time.Now())
-	if !current {
-		return
+	if s.config.OnAttempt != nil && s.planner.current(r.planned) {
+		s.config.OnAttempt(r.planned.Service(), r.attempt)
 	}
-	if s.config.OnAttempt != nil {
-		s.config.OnAttempt(r.entry.service, r.attempt)
-	}
-	s.config.Sink.Observed(r.entry.service, verdict, changed)
-	s.ended(ended)
+	s.planner.Done(r.planned, r.attempt, time.Now())
 }
 
 func (s *Scheduler) due() {
-	late, began, ended := s.plan.due(time.Now())
+	late, began := s.planner.Due(time.Now())
 	if began && s.config.OnLate != nil {
 		s.config.OnLate(late)
-	}
-	s.ended(ended)
-}
-
-// ended tells the sink once, however many rounds ended at this instant.
-func (s *Scheduler) ended(rounds int) {
-	if rounds > 0 {
-		s.config.Sink.RoundEnded()
 	}
 }
 
 // attempt makes one attempt. A panic in it is a fault of this process, and no
 // reason to stop observing.
-func (s *Scheduler) attempt(ctx context.Context, e *entry) {
-	r := result{entry: e}
+func (s *Scheduler) attempt(ctx context.Context, p Planned) {
+	r := result{planned: p}
 	start := time.Now()
 	defer func() {
 		if recover() != nil {
@@ -205,5 +186,5 @@ func (s *Scheduler) attempt(ctx context.Context, e *entry) {
 		}
 		s.results <- r
 	}()
-	r.attempt = s.config.Attempt(ctx, e.service.Target)
+	r.attempt = s.config.Attempt(ctx, p.Service().Target)
 }
