@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,19 +80,27 @@ func (c Config) Validate() error {
 	if !filepath.IsAbs(c.StateDir) {
 		bad("state-dir", "%q is not an absolute path", c.StateDir)
 	}
-	for field, addr := range map[string]string{
-		"grpc-listen": c.GRPCListen, "http-listen": c.HTTPListen,
-		"supervisor-listen": c.SupervisorListen, "ops-listen": c.OpsListen,
+	for _, l := range [][2]string{
+		{"grpc-listen", c.GRPCListen}, {"http-listen", c.HTTPListen},
+		{"supervisor-listen", c.SupervisorListen}, {"ops-listen", c.OpsListen},
 	} {
-		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
-			bad(field, "%q is not of the form HOST:PORT", addr)
+		if !validListener(l[1]) {
+			bad(l[0], "%q is not of the form HOST:PORT", l[1])
 		}
 	}
-	if p := c.socket(); !filepath.IsAbs(p) || len(p) > maxSocketPath {
+	switch p := c.socket(); {
+	case !filepath.IsAbs(p) || len(p) > maxSocketPath:
 		bad("supervisor-socket", "%q must be an absolute path of at most %d bytes", p, maxSocketPath)
+	case filepath.Dir(p) == filepath.Clean(c.StateDir):
+		bad("supervisor-socket", "%q must not be in the state directory itself: local sandboxes see the socket's directory", p)
 	}
 	if !validDomain(c.RoutingDomain) {
 		bad("routing-domain", "%q is not a lowercase domain name", c.RoutingDomain)
+	}
+	for _, name := range c.TLSNames {
+		if net.ParseIP(name) == nil && !validDomain(strings.TrimPrefix(name, "*.")) {
+			bad("tls-names", "%q is neither an address nor a lowercase domain name", name)
+		}
 	}
 	if c.DrainGrace < 0 || c.DrainGrace > 10*time.Minute {
 		bad("drain-grace", "%v is not in 0s..10m", c.DrainGrace)
@@ -108,8 +117,21 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// validListener reports whether addr is HOST:PORT with a port in 0..65535.
+func validListener(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// maxDomain leaves room for a label in front of the domain.
+const maxDomain = 253 - 64
+
 func validDomain(d string) bool {
-	if len(d) > 200 {
+	if len(d) > maxDomain {
 		return false
 	}
 	for label := range strings.SplitSeq(d, ".") {

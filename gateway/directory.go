@@ -27,8 +27,7 @@ func (d directory) Sandbox(ctx context.Context, id string) (session.Sandbox, err
 	if errors.Is(err, store.ErrNotFound) {
 		return session.Sandbox{}, session.ErrNoSandbox
 	}
-	admitted := s.Lifecycle == store.Running || s.Lifecycle == store.Starting
-	return session.Sandbox{Generation: s.Generation, Admitted: admitted}, err
+	return session.Sandbox{Generation: s.Generation, Admitted: lifecycle.Admits(s)}, err
 }
 
 // Services implements session.Directory.
@@ -45,7 +44,11 @@ func (d directory) Services(ctx context.Context, sandboxID string) ([]session.Se
 
 // Connected implements session.Directory.
 func (d directory) Connected(ctx context.Context, id string, generation uint64, instance string) error {
-	return d.lifecycle.Connected(ctx, id, generation, instance)
+	err := d.lifecycle.Connected(ctx, id, generation, instance)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, lifecycle.ErrNotAdmitted) {
+		return session.ErrNoSandbox
+	}
+	return err
 }
 
 // Exited implements session.Directory.

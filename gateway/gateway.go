@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -47,6 +48,9 @@ type Gateway struct {
 	api       *grpc.Server
 	agents    [2]*http.Server // of the supervisor listener and of the socket
 	listeners listeners
+	lock      io.Closer // of the state directory, where the store has none
+	// stopTimeout is StopTimeout, but for tests.
+	stopTimeout time.Duration
 }
 
 // New opens the gateway's state and binds its listeners.
@@ -54,22 +58,28 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (g *Gateway, err 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	g = &Gateway{cfg: cfg, logger: logger, registry: obs.NewRegistry("sandbox_gateway")}
+	g = &Gateway{cfg: cfg, logger: logger, registry: obs.NewRegistry("sandbox_gateway"), stopTimeout: StopTimeout}
 	defer func() {
 		if err != nil {
 			g.Close()
 		}
 	}()
-	if g.identity, err = identity.Open(identity.Config{
-		Dir: cfg.StateDir, Names: cfg.TLSNames, TokenLifetime: cfg.TokenLifetime, Now: time.Now,
-	}); err != nil {
-		return nil, err
+	// The directory is this process's before anything in it is made or read.
+	if !cfg.DatabaseURL.IsZero() {
+		if g.lock, err = lockDirectory(cfg.StateDir); err != nil {
+			return nil, fmt.Errorf("state-dir: %w", err)
+		}
 	}
 	if g.store, err = store.Open(ctx, store.Config{
 		Dir: cfg.StateDir, URL: cfg.DatabaseURL.Reveal(), Now: time.Now, Logger: logger,
 		Observe: storeMetrics(g.registry),
 	}); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, err
+	}
+	if g.identity, err = identity.Open(identity.Config{
+		Dir: cfg.StateDir, Names: cfg.TLSNames, TokenLifetime: cfg.TokenLifetime, Now: time.Now,
+	}); err != nil {
+		return nil, err
 	}
 	g.checker = readiness.New(logger, readiness.Check{Name: "store", Func: g.storeReady})
 	if g.listeners, err = listen(cfg); err != nil {
@@ -152,5 +162,8 @@ func (g *Gateway) Close() {
 	}
 	if g.store != nil {
 		g.store.Close()
+	}
+	if g.lock != nil {
+		g.lock.Close()
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
+	"github.com/sandbox-agent/sandbox-agent/gateway/store"
 )
 
 // listeners are all that the gateway is reached by.
@@ -46,21 +49,60 @@ func listen(c Config) (l listeners, err error) {
 	return l, nil
 }
 
-// listenSocket makes the unix socket anew: the state directory is locked, so
-// one that is left over has no owner. Agents need a token, so that anybody on
-// this host may connect.
+// listenSocket makes the unix socket anew if nobody listens on it. Agents need
+// a token, so that anybody on this host may connect.
 func listenSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, syscall.ENOENT) {
+	if err := removeRemnant(path); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
 	}
-	return l, os.Chmod(path, 0o666)
+	if err := os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// removeRemnant removes the socket of a process that has ended without doing
+// so, and nothing else.
+func removeRemnant(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s exists and is not a socket", path)
+	}
+	if c, err := net.Dial("unix", path); err == nil {
+		return errors.Join(fmt.Errorf("%s: %w", path, syscall.EADDRINUSE), c.Close())
+	}
+	return os.Remove(path)
+}
+
+// lockDirectory takes the lock that the store takes where it lives in the
+// directory itself. The kernel drops it when this process ends.
+func lockDirectory(dir string) (io.Closer, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "gateway.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = store.ErrInUse
+		}
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+	}
+	return f, nil
 }
 
 func (l listeners) close() {

@@ -22,14 +22,20 @@ import (
 // StopTimeout bounds the graceful stop that follows the drain grace.
 const StopTimeout = 30 * time.Second
 
-// Hooks tell whoever started a gateway what it does.
+// Hooks tell whoever started a gateway what it does. Each may be nil.
 type Hooks struct {
 	// Ready is called once everything is served.
 	Ready func()
-	// Stopping is called when the drain begins.
+	// Stopping is called when the drain has begun.
 	Stopping func()
 	// Cut ends the drain grace early.
 	Cut <-chan struct{}
+}
+
+func call(hook func()) {
+	if hook != nil {
+		hook()
+	}
 }
 
 // Run serves until ctx ends, then drains: not ready at once, serving on for
@@ -47,7 +53,7 @@ func (g *Gateway) Run(ctx context.Context, hooks Hooks) error {
 	defer stopSessions()
 
 	failed := make(chan error, 1)
-	var user, infra sync.WaitGroup
+	var user, infra, recovery sync.WaitGroup
 	serve := func(wg *sync.WaitGroup, name string, f func() error) {
 		wg.Go(func() {
 			err := f()
@@ -64,7 +70,7 @@ func (g *Gateway) Run(ctx context.Context, hooks Hooks) error {
 		return obs.ServeHTTP(checks, g.listeners.ops, obs.OpsHandler(g.registry, g.checker.Handler(true)), g.logger)
 	})
 	serve(&infra, "sessions", func() error { return g.sessions.Run(sessions) })
-	serve(&infra, "recovery", func() error { g.recover(sessions); return nil })
+	recovery.Go(func() { g.recover(sessions) })
 	serve(&user, "http", func() error {
 		return obs.ServeHTTP(users, g.listeners.http, g.checker.Handler(false), g.logger)
 	})
@@ -76,19 +82,21 @@ func (g *Gateway) Run(ctx context.Context, hooks Hooks) error {
 
 	err := writeClientFile(g.cfg.StateDir, g.listeners)
 	if err == nil {
-		hooks.Ready()
+		call(hooks.Ready)
 		select {
 		case <-ctx.Done():
-			hooks.Stopping()
-			g.drain(hooks.Cut)
+			g.drain(hooks)
 		case err = <-failed:
 		}
 	}
+	hard, release := context.WithTimeout(context.WithoutCancel(ctx), g.stopTimeout)
+	defer release()
 	stopUsers()
-	g.stop()
+	g.stop(hard)
 	user.Wait()
 	stopSessions()
-	g.lifecycle.Wait()
+	recovery.Wait()
+	g.lifecycle.Wait(hard)
 	stopChecks()
 	infra.Wait()
 	return err
@@ -103,22 +111,23 @@ func (g *Gateway) recover(ctx context.Context) {
 
 // drain makes the gateway not ready and serves on for the grace, so that load
 // balancers and agents can go elsewhere.
-func (g *Gateway) drain(cut <-chan struct{}) {
+func (g *Gateway) drain(hooks Hooks) {
 	g.checker.Drain()
 	g.sessions.Drain(g.cfg.DrainGrace)
+	call(hooks.Stopping)
 	g.logger.Info("draining", "grace", g.cfg.DrainGrace)
 	grace := time.NewTimer(g.cfg.DrainGrace)
 	defer grace.Stop()
 	select {
 	case <-grace.C:
-	case <-cut:
+	case <-hooks.Cut:
 	}
 }
 
-// stop ends the servers of users and agents: gracefully, then hard.
-func (g *Gateway) stop() {
-	hard := time.AfterFunc(StopTimeout, g.api.Stop)
-	defer hard.Stop()
+// stop ends the servers of users and agents: gracefully, and hard once ctx
+// ends.
+func (g *Gateway) stop(ctx context.Context) {
+	defer context.AfterFunc(ctx, g.api.Stop)()
 	for _, s := range g.agents {
 		s.Close() // sessions were hijacked and go on; only handshakes are cut
 	}

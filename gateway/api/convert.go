@@ -22,7 +22,7 @@ import (
 type URLs struct {
 	Scheme string
 	Domain string
-	// Port is empty where it is the scheme's own.
+	// Port is left out of URLs where it is the scheme's own, or empty.
 	Port string
 }
 
@@ -33,7 +33,7 @@ func (u URLs) URL(workspace, sandbox, service string) string {
 		host += "--" + service
 	}
 	host += "." + u.Domain
-	if u.Port != "" {
+	if own := map[string]string{"http": "80", "https": "443"}; u.Port != "" && u.Port != own[u.Scheme] {
 		host = net.JoinHostPort(host, u.Port)
 	}
 	return u.Scheme + "://" + host + "/"
@@ -77,7 +77,9 @@ func (s *Server) conditions(sb store.Sandbox, phase health.Phase, slot health.Sl
 	case health.Provisioning, health.Starting:
 		c.Reason, c.Message = "AwaitingAgent", "no agent has connected yet"
 		if hint := s.cfg.Hint(sb); hint != "" {
-			c.Type, c.Message = "Runtime", hint
+			return []*openshellv1.SandboxCondition{c, {
+				Type: "Runtime", Status: "Unknown", Reason: "External", Message: hint, TransitionTime: c.TransitionTime,
+			}}
 		}
 	case health.PhaseUnknown:
 		c.Status, c.Reason, c.Message = "Unknown", "SessionLost", "the agent is not connected"

@@ -54,8 +54,10 @@ func (s *Server) fail(subject string, err error) error {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, runtime.ErrInvalid):
 		return status.Error(codes.InvalidArgument, err.Error())
+	case errors.Is(err, runtime.ErrClosed):
+		return status.Error(codes.Unavailable, "the gateway is stopping: try again")
 	case errors.Is(err, context.DeadlineExceeded):
-		return status.Error(codes.DeadlineExceeded, subject+": not finished in time; it goes on")
+		return status.Error(codes.DeadlineExceeded, subject+": not finished in time; read it to see what became of it")
 	case errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, subject+": the caller left")
 	}

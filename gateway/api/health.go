@@ -92,7 +92,10 @@ func verdictMessage(state probe.State, o *health.Observation, readiness bool) st
 	case !known:
 		text = "the latest check ended for a reason unknown to this gateway"
 	}
-	if o.Outcome != probe.Fail {
+	switch {
+	case o.Outcome == probe.Inconclusive:
+		return "the verdict stands; the latest check could not tell: " + text
+	case o.Outcome != probe.Fail:
 		return text
 	}
 	switch state {

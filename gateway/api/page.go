@@ -4,6 +4,7 @@
 package api
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -40,11 +41,12 @@ func pageSize(n int32) (int, error) {
 }
 
 func encodeToken(query []byte, after store.Cursor) string {
-	b, _ := json.Marshal(pageToken{query, after.Workspace, after.Sandbox, after.Name})
+	b, _ := json.Marshal(pageToken{query, after.Workspace, after.Sandbox, after.Name}) // bytes and valid strings
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decodeToken reads a token that a client sent back.
+// decodeToken reads a token that a client sent back: exactly one that
+// encodeToken has made, of the same query.
 func decodeToken(token string, query []byte) (store.Cursor, error) {
 	if token == "" {
 		return store.Cursor{}, nil
@@ -55,8 +57,12 @@ func decodeToken(token string, query []byte) (store.Cursor, error) {
 	if err != nil || len(token) > maxToken || json.Unmarshal(b, &t) != nil {
 		return store.Cursor{}, invalid("page_token", "is not a page token of this gateway; %s", rule)
 	}
-	if string(t.Query) != string(query) {
+	after := store.Cursor{Workspace: t.Workspace, Sandbox: t.Sandbox, Name: t.Name, Set: true}
+	if encodeToken(t.Query, after) != token || !plain(t.Workspace+t.Sandbox+t.Name) {
+		return store.Cursor{}, invalid("page_token", "is not a page token of this gateway; %s", rule)
+	}
+	if !bytes.Equal(t.Query, query) {
 		return store.Cursor{}, invalid("page_token", "belongs to another list request; %s", rule)
 	}
-	return store.Cursor{Workspace: t.Workspace, Sandbox: t.Sandbox, Name: t.Name, Set: true}, nil
+	return after, nil
 }

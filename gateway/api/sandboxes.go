@@ -5,6 +5,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,7 +77,6 @@ func (s *Server) newSandbox(r *openshellv1.CreateSandboxRequest) (sb store.Sandb
 		Labels: r.GetLabels(), Annotations: r.GetAnnotations(),
 		LogLevel: spec.GetLogLevel(), Image: spec.GetTemplate().GetImage(), Environment: spec.GetEnvironment(),
 		Command: spec.GetCommand(), TTY: spec.GetTty(),
-		Generation: 1, Lifecycle: store.Running,
 	}, services, nil
 }
 
@@ -114,6 +114,19 @@ func exposures(list []*openshellv1.SandboxServiceExposure) ([]store.Service, err
 func (s *Server) named(ctx context.Context, workspace, name string) (store.Sandbox, error) {
 	sb, err := s.cfg.Store.Sandbox(ctx, workspace, name)
 	return sb, s.fail(sandboxSubject(workspace, name), err)
+}
+
+// target returns the sandbox that a mutation names. If there is none, the
+// request may have been answered while there was: again says so.
+func (s *Server) target(ctx context.Context, req store.Request, workspace, name string) (sb store.Sandbox, response []byte, again bool, err error) {
+	sb, err = s.cfg.Store.Sandbox(ctx, workspace, name)
+	if errors.Is(err, store.ErrNotFound) {
+		response, again, rerr := s.cfg.Lifecycle.Replay(ctx, req)
+		if again || rerr != nil {
+			return sb, response, again, s.fail(sandboxSubject(workspace, name), rerr)
+		}
+	}
+	return sb, nil, false, s.fail(sandboxSubject(workspace, name), err)
 }
 
 // GetSandbox implements openshell.v1.
@@ -200,13 +213,15 @@ func (s *Server) operate(ctx context.Context, method, workspace, name string, m 
 	if err != nil {
 		return nil, err
 	}
-	sb, err := s.named(ctx, workspace, name)
+	sb, response, again, err := s.target(ctx, req, workspace, name)
 	if err != nil {
 		return nil, err
 	}
-	response, _, err := op(ctx, req, sb.ID, func(sb store.Sandbox) ([]byte, error) {
-		return proto.Marshal(&openshellv1.SandboxResponse{Sandbox: s.sandbox(sb, time.Now())})
-	})
+	if !again {
+		response, _, err = op(ctx, req, sb.ID, func(sb store.Sandbox) ([]byte, error) {
+			return proto.Marshal(&openshellv1.SandboxResponse{Sandbox: s.sandbox(sb, time.Now())})
+		})
+	}
 	if err != nil {
 		return nil, s.fail(sandboxSubject(workspace, name), err)
 	}
@@ -226,15 +241,18 @@ func (s *Server) DeleteSandbox(ctx context.Context, r *openshellv1.DeleteSandbox
 	if err != nil {
 		return nil, err
 	}
+	var response []byte
 	sb, err := s.cfg.Store.Sandbox(ctx, workspace, r.GetName())
-	if err != nil {
-		return s.absentSandbox(ctx, req, workspace, r, err)
-	}
-	response, _, err := s.cfg.Lifecycle.Delete(ctx, req, sb.ID, func(sb store.Sandbox) ([]byte, error) {
-		return proto.Marshal(&openshellv1.DeleteSandboxResponse{
-			Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED, SandboxId: sb.ID,
+	if err == nil {
+		response, _, err = s.cfg.Lifecycle.Delete(ctx, req, sb.ID, func(sb store.Sandbox) ([]byte, error) {
+			return proto.Marshal(&openshellv1.DeleteSandboxResponse{
+				Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_COMPLETED, SandboxId: sb.ID,
+			})
 		})
-	})
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		response, err = s.absentSandbox(ctx, req, workspace, r)
+	}
 	if err != nil {
 		return nil, s.fail(sandboxSubject(workspace, r.GetName()), err)
 	}
@@ -243,18 +261,16 @@ func (s *Server) DeleteSandbox(ctx context.Context, r *openshellv1.DeleteSandbox
 
 // absentSandbox answers a deletion of what does not exist: perhaps this very
 // request has deleted it, perhaps the caller does not mind.
-func (s *Server) absentSandbox(ctx context.Context, req store.Request, workspace string, r *openshellv1.DeleteSandboxRequest, cause error) (*openshellv1.DeleteSandboxResponse, error) {
+func (s *Server) absentSandbox(ctx context.Context, req store.Request, workspace string, r *openshellv1.DeleteSandboxRequest) ([]byte, error) {
 	response, _, err := s.cfg.Store.Mutate(ctx, req, func(tx store.Tx) ([]byte, error) {
-		if _, err := tx.Sandbox(workspace, r.GetName()); err == nil {
+		_, err := tx.Sandbox(workspace, r.GetName())
+		switch {
+		case err == nil:
 			return nil, store.ErrConflict // it was created meanwhile
-		}
-		if !r.GetAllowMissing() {
-			return nil, cause
+		case !errors.Is(err, store.ErrNotFound), !r.GetAllowMissing():
+			return nil, err
 		}
 		return proto.Marshal(&openshellv1.DeleteSandboxResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT})
 	})
-	if err != nil {
-		return nil, s.fail(sandboxSubject(workspace, r.GetName()), err)
-	}
-	return replayed(response, &openshellv1.DeleteSandboxResponse{})
+	return response, err
 }

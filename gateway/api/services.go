@@ -44,9 +44,12 @@ func (s *Server) ExposeService(ctx context.Context, r *openshellv1.ExposeService
 	if err != nil {
 		return nil, err
 	}
-	sb, err := s.named(ctx, workspace, r.GetSandbox())
+	sb, response, again, err := s.target(ctx, req, workspace, r.GetSandbox())
 	if err != nil {
 		return nil, err
+	}
+	if again {
+		return replayed(response, &openshellv1.ServiceEndpointResponse{})
 	}
 	wanted.SandboxID = sb.ID
 	return s.expose(ctx, req, sb, wanted)
@@ -64,22 +67,21 @@ func (s *Server) expose(ctx context.Context, req store.Request, sb store.Sandbox
 	var svc store.Service
 	response, again, err := s.cfg.Store.Mutate(ctx, req, func(tx store.Tx) ([]byte, error) {
 		now, err := tx.SandboxByID(sb.ID)
-		if err != nil {
-			return nil, err
+		if err == nil && now.Lifecycle == store.Deleting {
+			err = lifecycle.ErrDeleting
 		}
-		if now.Lifecycle == store.Deleting {
-			return nil, lifecycle.ErrDeleting
+		if err != nil {
+			return nil, s.fail(sandboxSubject(wanted.Workspace, wanted.Sandbox), err)
 		}
 		if exists {
-			current.Port, current.Domain = wanted.Port, wanted.Domain
-			if wanted.HasCheck {
-				current.HasCheck, current.Path = true, wanted.Path
-			}
-			svc, err = tx.UpdateService(current)
-		} else if svc, err = tx.InsertService(wanted); errors.Is(err, store.ErrExists) {
-			err = store.ErrConflict // created meanwhile
+			svc, err = tx.UpdateService(updated(current, wanted))
+		} else {
+			svc, err = tx.InsertService(wanted)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound):
+			return nil, store.ErrConflict // created or deleted since it was read
+		case err != nil:
 			return nil, err
 		}
 		return proto.Marshal(s.stored(svc))
@@ -92,6 +94,16 @@ func (s *Server) expose(ctx context.Context, req store.Request, sb store.Sandbox
 	}
 	s.cfg.Refresh(sb.ID)
 	return s.service(sb, svc, time.Now()), nil
+}
+
+// updated is the stored service with what an expose asks for: an omitted check
+// keeps the stored one.
+func updated(current, wanted store.Service) store.Service {
+	current.Port, current.Domain = wanted.Port, wanted.Domain
+	if wanted.HasCheck {
+		current.HasCheck, current.Path = true, wanted.Path
+	}
+	return current
 }
 
 // GetService implements openshell.v1.

@@ -5,6 +5,8 @@ package api
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -108,7 +110,8 @@ func validPairs(field string, m map[string]string) error {
 	if len(m) > maxPairs {
 		return invalid(field, "has %d entries; at most %d are allowed", len(m), maxPairs)
 	}
-	for k, v := range m {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		v := m[k]
 		switch {
 		case k == "" || len(k) > maxKey:
 			return invalid(field, "a key has %d bytes; it must have 1..%d", len(k), maxKey)
@@ -146,7 +149,8 @@ func validSpec(s *openshellv1.SandboxSpec) error {
 		return invalid("spec.environment", "has %d entries; at most 256 are allowed", len(s.GetEnvironment()))
 	}
 	total = 0
-	for k, v := range s.GetEnvironment() {
+	for _, k := range slices.Sorted(maps.Keys(s.GetEnvironment())) {
+		v := s.GetEnvironment()[k]
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
 			return invalid("spec.environment", "name %q: names must not be empty or contain \"=\", nothing may contain a zero byte", k)
 		}

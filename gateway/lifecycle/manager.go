@@ -17,12 +17,15 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 )
 
-// Errors of a Manager's operations, beside those of the store.
+// Errors of a Manager's operations, beside those of the store and the driver.
 var (
 	// ErrUnknownDriver: no such driver is configured.
 	ErrUnknownDriver = errors.New("unknown driver")
 	// ErrDeleting: the sandbox is being deleted.
 	ErrDeleting = errors.New("the sandbox is being deleted")
+	// ErrNotAdmitted: Connected was told of a session of another generation, or
+	// of a sandbox that was asked to stop or to go.
+	ErrNotAdmitted = errors.New("the sandbox does not admit this session")
 )
 
 // opTimeout bounds an operation that goes on after its caller has left.
@@ -37,32 +40,126 @@ type Config struct {
 	// Disconnect ends the session of a sandbox.
 	Disconnect func(sandboxID string)
 	Cache      *health.Cache
-	Logger     *slog.Logger
+	// Now supplies the instants that are stored; nil means time.Now.
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Manager runs the operations.
 type Manager struct {
 	cfg Config
+	wg  sync.WaitGroup // operations under way
 
 	mu    sync.Mutex
 	turns map[string]*turn
-	wg    sync.WaitGroup // operations under way
-}
-
-// turn is the lock of one sandbox, for as long as somebody wants it.
-type turn struct {
-	sync.Mutex
-	waiting int
+	ops   map[context.Context]context.CancelFunc // of the operations under way
+	cut   bool                                   // operations end at once
 }
 
 // New returns a Manager.
-func New(cfg Config) *Manager { return &Manager{cfg: cfg, turns: make(map[string]*turn)} }
+func New(cfg Config) *Manager {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Manager{cfg: cfg, turns: make(map[string]*turn), ops: make(map[context.Context]context.CancelFunc)}
+}
 
-// Wait returns when no operation is under way.
-func (m *Manager) Wait() { m.wg.Wait() }
+// Wait returns when no operation is under way. Once ctx ends, what is still
+// under way is cut off and left to the next gateway's Recover. No operation may
+// begin any more when it is called.
+func (m *Manager) Wait(ctx context.Context) {
+	defer context.AfterFunc(ctx, m.cutOff)()
+	m.wg.Wait()
+}
 
-// Encode makes the response that is stored for replay.
-type Encode func(store.Sandbox) ([]byte, error)
+func (m *Manager) cutOff() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut = true
+	for _, cancel := range m.ops {
+		cancel()
+	}
+}
+
+// begin returns a context for work that goes on when the caller leaves, and
+// its end.
+func (m *Manager) begin(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ops[ctx] = cancel
+	if m.cut {
+		cancel()
+	}
+	return ctx, func() {
+		cancel()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.ops, ctx)
+	}
+}
+
+// reply is what an operation answers with.
+type reply struct {
+	response []byte
+	replayed bool
+	err      error
+}
+
+// operate runs one operation on a sandbox, in its turn and in that of its
+// request id, unless that request was answered before. The operation goes on
+// when ctx ends; then the error is ctx's.
+func (m *Manager) operate(ctx context.Context, req store.Request, sandboxID string, op func(context.Context) ([]byte, bool, error)) ([]byte, bool, error) {
+	done := make(chan reply, 1)
+	m.wg.Go(func() {
+		ctx, end := m.begin(ctx)
+		defer end()
+		var r reply
+		r.response, r.replayed, r.err = m.inTurn(ctx, req, sandboxID, op)
+		done <- r
+	})
+	select {
+	case r := <-done:
+		return r.response, r.replayed, r.err
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+}
+
+func (m *Manager) inTurn(ctx context.Context, req store.Request, sandboxID string, op func(context.Context) ([]byte, bool, error)) ([]byte, bool, error) {
+	if req.ID != "" {
+		unlock, err := m.lock(ctx, "request "+req.ID)
+		if err != nil {
+			return nil, false, err
+		}
+		defer unlock()
+		if response, replayed, err := m.Replay(ctx, req); replayed || err != nil {
+			return response, replayed, err
+		}
+	}
+	unlock, err := m.lock(ctx, sandboxID)
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
+	return op(ctx)
+}
+
+// errNotStored rolls the look-up of a request id back.
+var errNotStored = errors.New("not stored")
+
+// Replay returns the stored response of a request, if there is one, or
+// store.ErrRequestMismatch.
+func (m *Manager) Replay(ctx context.Context, req store.Request) (response []byte, replayed bool, err error) {
+	if req.ID == "" {
+		return nil, false, nil
+	}
+	response, replayed, err = m.cfg.Store.Mutate(ctx, req, func(store.Tx) ([]byte, error) { return nil, errNotStored })
+	if errors.Is(err, errNotStored) {
+		err = nil
+	}
+	return response, replayed, err
+}
 
 func (m *Manager) driver(name string) (runtime.Driver, error) {
 	d, ok := m.cfg.Drivers[name]
@@ -79,98 +176,4 @@ func (m *Manager) TokenFile(s store.Sandbox) string {
 		return ""
 	}
 	return d.TokenFile(s.ID)
-}
-
-// boot issues a token and starts the sandbox's current generation.
-func (m *Manager) boot(ctx context.Context, s store.Sandbox) error {
-	d, err := m.driver(s.Driver)
-	if err != nil {
-		return err
-	}
-	token, _, err := m.cfg.Issue(s.ID, s.Generation)
-	if err != nil {
-		return err
-	}
-	return d.Start(ctx, spec(s, token))
-}
-
-func spec(s store.Sandbox, token secret.String) runtime.Spec {
-	return runtime.Spec{
-		ID: s.ID, Workspace: s.Workspace, Name: s.Name, Generation: s.Generation, Token: token,
-		Command: s.Command, Environment: s.Environment, LogLevel: s.LogLevel,
-	}
-}
-
-// detached runs one operation on a sandbox, in its turn. It goes on when ctx
-// ends; then the error is ctx's.
-func detached[T any](ctx context.Context, m *Manager, sandboxID string, op func(context.Context) (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	m.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
-		defer cancel()
-		defer m.lock(sandboxID)()
-		v, err := op(ctx)
-		done <- result{v, err}
-	})
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var zero T
-		return zero, ctx.Err()
-	}
-}
-
-// lock waits for the sandbox's turn and returns its end.
-func (m *Manager) lock(sandboxID string) (unlock func()) {
-	m.mu.Lock()
-	t := m.turns[sandboxID]
-	if t == nil {
-		t = &turn{}
-		m.turns[sandboxID] = t
-	}
-	t.waiting++
-	m.mu.Unlock()
-	t.Lock()
-	return func() {
-		t.Unlock()
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if t.waiting--; t.waiting == 0 {
-			delete(m.turns, sandboxID)
-		}
-	}
-}
-
-// errNotStored rolls the look-up of a request id back.
-var errNotStored = errors.New("not stored")
-
-// lookup returns the stored response of a request, if there is one.
-func (m *Manager) lookup(ctx context.Context, req store.Request) (response []byte, replayed bool, err error) {
-	if req.ID == "" {
-		return nil, false, nil
-	}
-	response, replayed, err = m.cfg.Store.Mutate(ctx, req, func(store.Tx) ([]byte, error) { return nil, errNotStored })
-	if errors.Is(err, errNotStored) {
-		err = nil
-	}
-	return response, replayed, err
-}
-
-// setLifecycle stores what is asked of a sandbox now.
-func (m *Manager) setLifecycle(ctx context.Context, id string, l store.Lifecycle) error {
-	_, _, err := m.cfg.Store.Mutate(ctx, store.Request{}, func(tx store.Tx) ([]byte, error) {
-		s, err := tx.SandboxByID(id)
-		if err != nil {
-			return nil, err
-		}
-		s.Lifecycle = l
-		_, err = tx.UpdateSandbox(s)
-		return nil, err
-	})
-	return err
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/runtime"
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
@@ -14,27 +15,63 @@ import (
 )
 
 // Recover takes over after a restart: drivers adopt what should be running,
-// and operations that were cut off are finished.
+// and operations that were cut off are finished. Operations may be under way
+// meanwhile.
 func (m *Manager) Recover(ctx context.Context) error {
 	all, err := m.cfg.Store.Sandboxes(ctx, store.SandboxQuery{})
 	if err != nil {
 		return err
 	}
+	errs := []error{m.adopt(ctx, all)}
+	for _, s := range all {
+		switch s.Lifecycle {
+		case store.Stopping, store.Deleting, store.Creating:
+			if err := m.finish(ctx, s.ID); err != nil {
+				errs = append(errs, fmt.Errorf("sandbox %s/%s: %w", s.Workspace, s.Name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// finish completes what was asked of a sandbox, in its turn: somebody may have
+// asked for something else since it was listed.
+func (m *Manager) finish(ctx context.Context, id string) error {
+	_, _, err := m.operate(ctx, store.Request{}, id, func(ctx context.Context) ([]byte, bool, error) {
+		s, err := m.cfg.Store.SandboxByID(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return nil, false, nil
+		case err != nil:
+			return nil, false, err
+		case s.Lifecycle == store.Stopping:
+			return m.stop(ctx, store.Request{}, s, discard)
+		case s.Lifecycle == store.Deleting || s.Lifecycle == store.Creating:
+			return m.remove(ctx, store.Request{}, s, discard)
+		}
+		return nil, false, nil
+	})
+	return err
+}
+
+// adopt makes the drivers take over what should be running. It has the turns
+// of all these sandboxes, so that none is started anew meanwhile: a driver would
+// take that for a remnant.
+func (m *Manager) adopt(ctx context.Context, all []store.Sandbox) error {
 	running := make(map[string][]runtime.Spec)
 	var errs []error
 	for _, s := range all {
-		var err error
-		switch s.Lifecycle {
-		case store.Stopping:
-			_, _, err = m.Stop(ctx, store.Request{}, s.ID, discard)
-		case store.Deleting:
-			_, _, err = m.remove(ctx, store.Request{}, s.ID, discard)
-		case store.Running, store.Starting:
-			if s.ExitCode == nil {
-				running[s.Driver] = append(running[s.Driver], spec(s, secret.String{}))
-			}
-		}
+		unlock, err := m.lock(ctx, s.ID)
 		if err != nil {
+			return err
+		}
+		defer unlock()
+		s, err = m.cfg.Store.SandboxByID(ctx, s.ID)
+		if err == nil && up(s) && s.Lifecycle != store.Creating {
+			running[s.Driver] = append(running[s.Driver], spec(s, secret.String{}))
+			err = m.handOver(s)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			errs = append(errs, fmt.Errorf("sandbox %s/%s: %w", s.Workspace, s.Name, err))
 		}
 	}
@@ -50,52 +87,22 @@ func (m *Manager) Recover(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func discard(store.Sandbox) ([]byte, error) { return nil, nil }
-
-// Exited takes note that the main process of one generation of a sandbox has
-// ended. A code that is already stored stays, unless it is unknown.
-func (m *Manager) Exited(ctx context.Context, id string, generation uint64, code int) error {
-	_, _, err := m.cfg.Store.Mutate(ctx, store.Request{}, func(tx store.Tx) ([]byte, error) {
-		s, err := tx.SandboxByID(id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		asked := s.Lifecycle != store.Running && s.Lifecycle != store.Starting
-		known := s.ExitCode != nil && *s.ExitCode != runtime.CodeUnknown
-		if s.Generation != generation || asked || known {
-			return nil, nil
-		}
-		c := int32(code)
-		s.ExitCode = &c
-		_, err = tx.UpdateSandbox(s)
-		return nil, err
-	})
-	return err
-}
-
-// Connected takes note that a session of this generation was accepted.
-func (m *Manager) Connected(ctx context.Context, id string, generation uint64, instance string) error {
-	s, err := m.cfg.Store.SandboxByID(ctx, id)
+// handOver replaces the token of a sandbox that is starting: the start may have
+// been cut off before it did so.
+func (m *Manager) handOver(s store.Sandbox) error {
+	if s.Lifecycle != store.Starting {
+		return nil
+	}
+	d, err := m.driver(s.Driver)
 	if err != nil {
 		return err
 	}
-	if s.Connected && s.ExitCode == nil {
-		return nil // nothing to store: sessions come and go
+	token, _, err := m.cfg.Issue(s.ID, s.Generation)
+	if err == nil {
+		err = d.RenewToken(s.ID, token)
 	}
-	_, _, err = m.cfg.Store.Mutate(ctx, store.Request{}, func(tx store.Tx) ([]byte, error) {
-		s, err := tx.SandboxByID(id)
-		if err != nil {
-			return nil, err
-		}
-		if s.Generation != generation || (s.Lifecycle != store.Starting && s.Lifecycle != store.Running) {
-			return nil, nil
-		}
-		s.Lifecycle, s.Connected, s.ExitCode, s.Instance = store.Running, true, nil, instance
-		_, err = tx.UpdateSandbox(s)
-		return nil, err
-	})
+	if errors.Is(err, fs.ErrNotExist) { // it never got so far
+		return nil
+	}
 	return err
 }

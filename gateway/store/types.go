@@ -13,6 +13,7 @@ type Lifecycle string
 
 // The lifecycles of a sandbox.
 const (
+	Creating Lifecycle = "creating" // being booted for the first time
 	Running  Lifecycle = "running"
 	Stopping Lifecycle = "stopping"
 	Stopped  Lifecycle = "stopped"
@@ -42,7 +43,7 @@ type Sandbox struct {
 	Instance        string // of the agent whose session is live or was last
 
 	Created time.Time
-	Changed time.Time // last change of Lifecycle
+	Changed time.Time // last change of Lifecycle, or what the caller set
 }
 
 // Service is the stored endpoint of a service.
