@@ -112,21 +112,29 @@ func judgeCall(call *sandbox.Error, where target, timeout time.Duration) verdict
 	case errors.Is(call, sandbox.ErrFailedPrecondition), errors.Is(call, sandbox.ErrResourceExhausted):
 		return verdict{exitFailed, said, ""}
 	case errors.Is(call, sandbox.ErrTimeout):
-		return verdict{exitTimeout, fmt.Sprintf("%s: no answer from the gateway at %s within %s", call.Op, where.address, timeout),
-			"See whether it answers at all with `sandboxctl gateway status`, or wait longer with --timeout."}
+		return verdict{
+			exitTimeout, fmt.Sprintf("%s: no answer from the gateway at %s within %s", call.Op, where.address, timeout),
+			"See whether it answers at all with `sandboxctl gateway status`, or wait longer with --timeout.",
+		}
 	case errors.Is(call, sandbox.ErrCanceled):
 		return verdict{exitFailed, call.Op + ": interrupted; the gateway may have carried it out", ""}
 	case errors.Is(call, sandbox.ErrUnauthenticated):
-		return verdict{exitFailed, fmt.Sprintf("the gateway at %s refused the token%s: %s", where.address, from(where.tokenFrom), said),
-			"Name a file that holds this gateway's token with --token-file or SANDBOX_TOKEN_FILE."}
+		return verdict{
+			exitFailed, fmt.Sprintf("the gateway at %s refused the token%s: %s", where.address, from(where.tokenFrom), said),
+			"Name a file that holds this gateway's token with --token-file or SANDBOX_TOKEN_FILE.",
+		}
 	case errors.Is(call, sandbox.ErrPermissionDenied):
 		return verdict{exitFailed, fmt.Sprintf("the token%s does not allow this: %s", from(where.tokenFrom), said), ""}
 	case errors.Is(call, sandbox.ErrUnavailable):
-		return verdict{exitFailed, fmt.Sprintf("no connection to the gateway at %s (named by %s): %s", where.address, where.addressFrom, said),
-			"Start it with `sandbox-gateway serve`, or name another with --gateway; --ca-file names the authority of its certificate."}
+		return verdict{
+			exitFailed, fmt.Sprintf("no connection to the gateway at %s (named by %s): %s", where.address, where.addressFrom, said),
+			"Start it with `sandbox-gateway serve`, or name another with --gateway; --ca-file names the authority of its certificate.",
+		}
 	case errors.Is(call, sandbox.ErrUnimplemented):
-		return verdict{exitFailed, fmt.Sprintf("the gateway at %s cannot do this (%s): %s", where.address, call.Op, said),
-			"`sandboxctl gateway status` shows its version, `sandboxctl version` that of this command."}
+		return verdict{
+			exitFailed, fmt.Sprintf("the gateway at %s cannot do this (%s): %s", where.address, call.Op, said),
+			"`sandboxctl gateway status` shows its version, `sandboxctl version` that of this command.",
+		}
 	default:
 		return verdict{exitFailed, fmt.Sprintf("%s: %s", call.Op, said), "The gateway's log tells more."}
 	}

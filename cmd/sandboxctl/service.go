@@ -24,8 +24,15 @@ func (a *app) serviceCommand() *cobra.Command {
 // drawServices writes one row for each service.
 func drawServices(p *page, list []*openshellv1.ServiceEndpointResponse, all bool, now time.Time) {
 	columns := []column{
-		{"SANDBOX", 0}, {"SERVICE", 0}, {"PORT", 0}, {"CHECK", 1}, {"HEALTH", 0},
-		{"REASON", 2}, {"AGE", 3}, {"LATENCY", 4}, {"URL", 5},
+		{"SANDBOX", 0},
+		{"SERVICE", 0},
+		{"PORT", 0},
+		{"CHECK", 1},
+		{"HEALTH", 0},
+		{"REASON", 2},
+		{"AGE", 3},
+		{"LATENCY", 4},
+		{"URL", 5},
 	}
 	var rows [][]cell
 	for _, r := range list {
