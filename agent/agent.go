@@ -37,6 +37,7 @@ type Agent struct {
 	scheduler *probe.Scheduler
 	link      *link
 	checker   *readiness.Checker
+	metrics   *collector
 }
 
 // New returns an Agent of a new instance.
@@ -58,14 +59,14 @@ func New(cfg Config) (*Agent, error) {
 		dialer: cfg.dialer(tokens, tls, a.instance),
 		tokens: tokens, tracker: a.tracker, logger: cfg.Logger, counts: n,
 	}
-	metrics := newCollector(a.tracker, a.link, n)
-	a.registry.MustRegister(metrics)
+	a.metrics = newCollector(a.tracker, a.link, n)
+	a.registry.MustRegister(a.metrics)
 	a.scheduler = probe.NewScheduler(probe.SchedulerConfig{
 		Attempt:   probe.NewHTTP("sandbox-agent/" + buildinfo.Version).Attempt,
 		Sink:      a.tracker,
 		Phase:     rand.N(probe.Interval),
-		OnAttempt: metrics.attempted,
-		OnLate:    metrics.rounded,
+		OnAttempt: a.metrics.attempted,
+		OnLate:    a.metrics.rounded,
 	})
 	a.link.scheduler = a.scheduler
 	var checks []readiness.Check

@@ -40,6 +40,7 @@ type collector struct {
 	mu       sync.Mutex
 	services map[uint64]*attempts // by revision
 	late     time.Duration        // greatest lateness of a round since the last scrape
+	round    time.Time            // when the last round began, or the agent was made
 
 	healthy, probes, duration, session, dials, reports, bytes, lateness *prometheus.Desc
 }
@@ -50,7 +51,7 @@ func newCollector(tracker *report.Tracker, l *link, c *counts) *collector {
 		return prometheus.NewDesc("sandbox_agent_"+name, help, labels, nil)
 	}
 	return &collector{
-		tracker: tracker, link: l, counts: c, services: make(map[uint64]*attempts),
+		tracker: tracker, link: l, counts: c, services: make(map[uint64]*attempts), round: time.Now(),
 		healthy:  desc("service_healthy", "1 healthy, 0 unhealthy, NaN unknown.", service...),
 		probes:   desc("probe_total", "Attempts by outcome.", append(service, "outcome")...),
 		duration: desc("probe_duration_seconds", "Duration of attempts.", service...),
@@ -86,6 +87,14 @@ func (c *collector) rounded(late time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.late = max(c.late, late)
+	c.round = time.Now()
+}
+
+// sinceRound returns how long ago the last round began.
+func (c *collector) sinceRound(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Sub(c.round)
 }
 
 // Describe implements prometheus.Collector.

@@ -5,10 +5,12 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
+	"github.com/sandbox-agent/sandbox-agent/probe"
 )
 
 // Status is what an agent sees, as /status of its ops listener shows it.
@@ -79,3 +81,68 @@ func (a *Agent) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	enc.SetIndent("", "  ")
 	enc.Encode(a.status(time.Now())) // an error means that the client has left
 }
+
+// Summary says in one line for people how the agent and its services are.
+func (a *Agent) Summary(now time.Time) string {
+	s := a.status(now)
+	words := make(map[string]int)
+	for _, svc := range s.Services {
+		words[word(svc)]++
+	}
+	line := fmt.Sprintf("%d services", len(s.Services))
+	if len(s.Services) == 1 {
+		line = "1 service"
+	}
+	separator := ": "
+	for _, w := range []string{"ready", "responsive", "not ready", "unresponsive", "unknown"} {
+		if words[w] > 0 {
+			line += fmt.Sprintf("%s%d %s", separator, words[w], w)
+			separator = ", "
+		}
+	}
+	switch g := s.Gateway; {
+	case g == nil:
+		return line + "; no gateway"
+	case g.Connected:
+		return line + "; session up " + roughly(g.Seconds)
+	default:
+		return line + "; no session"
+	}
+}
+
+// word is how people are told of a service's state.
+func word(s ServiceStatus) string {
+	readiness := s.Path != ""
+	switch s.State {
+	case probe.Healthy.String():
+		if readiness {
+			return "ready"
+		}
+		return "responsive"
+	case probe.Unhealthy.String():
+		if readiness {
+			return "not ready"
+		}
+		return "unresponsive"
+	}
+	return "unknown"
+}
+
+// roughly renders a duration by its greatest unit, so that a status line does
+// not change all the time.
+func roughly(seconds float64) string {
+	switch s := int(seconds); {
+	case s < 60:
+		return "less than 1 min"
+	case s < 3600:
+		return fmt.Sprintf("%d min", s/60)
+	case s < 48*3600:
+		return fmt.Sprintf("%d h", s/3600)
+	default:
+		return fmt.Sprintf("%d d", s/86400)
+	}
+}
+
+// Alive reports whether the probe loop makes progress. It depends on nothing
+// outside the process.
+func (a *Agent) Alive(now time.Time) bool { return a.metrics.sinceRound(now) < 3*probe.Interval }

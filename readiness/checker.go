@@ -135,6 +135,14 @@ func (c *Checker) Ready() bool {
 	return c.verdict.State() == probe.Healthy && time.Since(c.at) < probe.StaleAfter
 }
 
+// Alive reports whether the checker's loop makes progress. Every check is
+// bounded, so that this depends on nothing outside the process.
+func (c *Checker) Alive(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at.IsZero() || now.Sub(c.at) < probe.StaleAfter
+}
+
 // Drain makes the daemon not ready for good.
 func (c *Checker) Drain() { c.draining.Store(true) }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,46 +51,52 @@ func runAgent(ctx context.Context, signals <-chan os.Signal, cfg agent.Config, a
 	if err != nil {
 		return 1, err
 	}
-	forwarded := make(chan os.Signal, 16)
-	var reaper *command.Reaper
-	if os.Getpid() == 1 {
-		reaper = command.NewReaper(cfg.Logger)
+	failed := func(err error) { cfg.Logger.Warn("telling the service manager failed", "error", err) }
+	notify := func(message ...string) {
+		if err := notifier.Notify(message...); err != nil {
+			failed(err)
+		}
 	}
+	forwarded := make(chan os.Signal, 16)
 	if len(argv) > 0 {
 		cfg.Command = &command.Config{
 			Argv: argv, Env: public(environ), Stdout: os.Stdout, Stderr: os.Stderr,
-			Signals: forwarded, Reaper: reaper, Logger: cfg.Logger,
+			Signals: forwarded, Logger: cfg.Logger,
+		}
+		if os.Getpid() == 1 {
+			reaper := command.NewReaper(cfg.Logger)
+			cfg.Command.Reaper = reaper
+			defer background(ctx, func(ctx context.Context) { reaper.Run(ctx) })()
 		}
 	}
 	a, err := agent.New(cfg)
 	if err != nil {
 		return 1, err
 	}
-	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
-	reaped := make(chan struct{})
-	go func() {
-		defer close(reaped)
-		if reaper != nil {
-			reaper.Run(reaping)
-		}
-	}()
-	ctx, cancel := context.WithCancel(ctx)
-	relayed := make(chan struct{})
-	go func() {
-		defer close(relayed)
-		relay(ctx, cancel, signals, forwarded)
-	}()
-	defer func() { cancel(); <-relayed; stopReaping(); <-reaped }()
-	notify := func(message ...string) {
-		if err := notifier.Notify(message...); err != nil {
-			cfg.Logger.Warn("telling the service manager failed", "error", err)
-		}
-	}
+	defer background(ctx, func(ctx context.Context) {
+		notifier.Run(ctx, sdnotify.Pulse{
+			Alive:  func() bool { return a.Alive(time.Now()) },
+			Status: func() string { return a.Summary(time.Now()) },
+			Failed: failed,
+		})
+	})()
+	asked, stop := context.WithCancel(ctx)
+	defer stop()
+	defer background(ctx, func(ctx context.Context) { relay(ctx, stop, signals, forwarded) })()
 	cfg.Logger.Info("agent started", "ops", a.OpsAddr().String())
-	return a.Run(ctx, agent.Hooks{
-		Ready:    func() { notify("READY=1", "STATUS=probing") },
-		Stopping: func() { notify("STOPPING=1", "STATUS=stopping") },
+	return a.Run(asked, agent.Hooks{
+		Ready:    func() { notify(sdnotify.Ready) },
+		Stopping: func() { notify(sdnotify.Stopping, "STATUS=stopping") },
 	})
+}
+
+// background runs f until the returned function is called, which waits for
+// its end.
+func background(ctx context.Context, f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	return func() { cancel(); <-done }
 }
 
 // relay hands signals on: those that mean stop end ctx, the others are the

@@ -74,9 +74,9 @@ func serve(ctx context.Context, signals <-chan os.Signal, cfg gateway.Config, lo
 	return g.Run(ctx, gateway.Hooks{
 		Ready: func() {
 			logger.Info("gateway started", "state_dir", cfg.StateDir)
-			notify("READY=1", "STATUS=serving")
+			notify(sdnotify.Ready)
 		},
-		Stopping: func() { notify("STOPPING=1", "STATUS=draining") },
+		Stopping: func() { notify(sdnotify.Stopping, "STATUS=draining") },
 		Cut:      cut,
 	})
 }
