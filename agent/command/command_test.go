@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -100,6 +101,9 @@ func gone(t *testing.T, pid string) {
 		if s := state(pid); s == 0 || s == 'Z' || s == 'X' {
 			return
 		}
+	}
+	if n, err := strconv.Atoi(pid); err == nil && n > 1 {
+		_ = syscall.Kill(n, syscall.SIGKILL) // it would run for ever
 	}
 	t.Fatalf("process %s still runs", pid)
 }

@@ -304,6 +304,7 @@ func TestLocalStageWithoutOrderEnds(t *testing.T) {
 
 func TestLocalConcurrentCalls(t *testing.T) {
 	w := newWorld(t)
+	begin := time.Now()
 	var wg sync.WaitGroup
 	for i := range 4 {
 		id := fmt.Sprint("box", i)
@@ -329,6 +330,11 @@ func TestLocalConcurrentCalls(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	// An agent that is just being executed has no handler, and would never see
+	// a SIGTERM that came now.
+	if d := time.Since(begin); d >= DefaultStopGrace {
+		t.Errorf("stops took %v: a signal was lost", d)
+	}
 	noChildren(t)
 	w.noExit(t)
 	if n := len(w.driver.turns.held); n != 0 {
