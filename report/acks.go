@@ -48,22 +48,18 @@ func (a *acks) before(t time.Time) ack {
 	return a.list[0]
 }
 
-// oldestFresh returns when the oldest attempt began that the snapshot's fresh
-// verdicts rest on; now if there is none.
+// oldestFresh returns when the oldest attempt began that anything fresh in the
+// snapshot rests on; now if there is none.
 func oldestFresh(s Snapshot, now time.Time) time.Time {
 	oldest := now
-	for _, e := range s.Entries {
-		v := e.Verdict
-		began, observed := v.ConclusiveStart, v.Conclusive
-		if observed.IsZero() {
-			began, observed = v.Latest.Start, v.Observed
-		}
-		if observed.IsZero() || now.Sub(observed) >= probe.StaleAfter {
-			continue
-		}
-		if began.Before(oldest) {
+	fresh := func(began, observed time.Time) {
+		if !observed.IsZero() && now.Sub(observed) < probe.StaleAfter && began.Before(oldest) {
 			oldest = began
 		}
+	}
+	for _, e := range s.Entries {
+		fresh(e.Verdict.ConclusiveStart, e.Verdict.Conclusive)
+		fresh(e.Verdict.Latest.Start, e.Verdict.Observed)
 	}
 	return oldest
 }

@@ -57,23 +57,22 @@ func (s Snapshot) withServices(services []probe.Service, now time.Time) Snapshot
 	return Snapshot{Generation: s.Generation + 1, Entries: entries, Stop: s.Stop}
 }
 
-// withVerdict returns the snapshot after an observation. One of a service or
-// revision that is not desired any more changes nothing.
-func (s Snapshot) withVerdict(svc probe.Service, v probe.Verdict) Snapshot {
+// index returns where the snapshot holds a service in this configuration, or
+// -1.
+func (s Snapshot) index(svc probe.Service) int {
 	i, ok := slices.BinarySearchFunc(s.Entries, Entry{Service: svc}, byName)
 	if !ok || s.Entries[i].Service.Revision != svc.Revision {
-		return s
+		return -1
 	}
-	entries := slices.Clone(s.Entries)
-	entries[i].Verdict = v
-	return Snapshot{Generation: s.Generation + 1, Entries: entries, Stop: s.Stop}
+	return i
 }
 
 // Tracker holds the newest Snapshot. It implements probe.Sink.
 type Tracker struct {
-	mu    sync.Mutex
-	snap  Snapshot
-	ready chan struct{}
+	mu     sync.Mutex
+	snap   Snapshot
+	shared bool // somebody has snap.Entries: copy before writing
+	ready  chan struct{}
 }
 
 var _ probe.Sink = (*Tracker)(nil)
@@ -85,6 +84,7 @@ func NewTracker() *Tracker { return &Tracker{ready: make(chan struct{}, 1)} }
 func (t *Tracker) Snapshot() Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.shared = true
 	return t.snap
 }
 
@@ -102,17 +102,27 @@ func (t *Tracker) signal() {
 // Services implements probe.Sink.
 func (t *Tracker) Services(services []probe.Service, now time.Time) {
 	t.mu.Lock()
-	t.snap = t.snap.withServices(services, now)
+	t.snap, t.shared = t.snap.withServices(services, now), false
 	t.mu.Unlock()
 	t.signal()
 }
 
-// Observed implements probe.Sink.
+// Observed implements probe.Sink. What is said of a service or a configuration
+// that is not desired any more is dropped.
 func (t *Tracker) Observed(svc probe.Service, v probe.Verdict, changed bool) {
 	t.mu.Lock()
-	t.snap = t.snap.withVerdict(svc, v)
-	t.mu.Unlock()
-	if changed {
+	defer t.mu.Unlock()
+	i := t.snap.index(svc)
+	if i < 0 {
+		return
+	}
+	if t.shared {
+		t.snap.Entries, t.shared = slices.Clone(t.snap.Entries), false
+	}
+	first := t.snap.Entries[i].Verdict.Observed.IsZero()
+	t.snap.Entries[i].Verdict = v
+	t.snap.Generation++
+	if changed || first { // from nothing to something is a change too
 		t.signal()
 	}
 }

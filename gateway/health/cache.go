@@ -41,10 +41,10 @@ func (c *Cache) Disconnected(sandboxID string, session uint64, now time.Time) {
 	}
 }
 
-// Reported stores a report. It reports false, and stores nothing, if the
-// session does not own the slot or the generation is older than the stored
-// one.
-func (c *Cache) Reported(sandboxID string, session, generation uint64, obs []Observation, desired func(serviceID string) bool) bool {
+// Reported stores a report. desired holds the ids of all services that the
+// sandbox has now. Reported returns false, and stores nothing, if the session
+// does not own the slot or the generation is older than the stored one.
+func (c *Cache) Reported(sandboxID string, session, generation uint64, obs []Observation, desired map[string]bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slot, ok := c.slots[sandboxID]

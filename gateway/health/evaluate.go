@@ -62,7 +62,7 @@ func Evaluate(e Endpoint, phase Phase, slot Slot, now time.Time) Answer {
 	current := o != nil && o.Instance == slot.Instance && o.Revision == e.Revision
 	unknown := func(r Reason) Answer {
 		a := Answer{State: probe.Unknown, Reason: r}
-		if current && o.attempted() {
+		if current {
 			a.Observation = o
 		}
 		return a
@@ -78,7 +78,7 @@ func Evaluate(e Endpoint, phase Phase, slot Slot, now time.Time) Answer {
 		return unknown(RuntimeReplaced)
 	case o != nil && o.Revision != e.Revision:
 		return unknown(ConfigurationChanged)
-	case o == nil || !o.attempted():
+	case o == nil:
 		return unknown(NotObserved)
 	case now.Sub(o.freshness()) >= probe.StaleAfter:
 		return unknown(Stale)

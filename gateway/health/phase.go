@@ -27,7 +27,8 @@ type Lifecycle struct {
 	// Asked is Stopping, Stopped, Starting or Deleting where that is what was
 	// asked for last; otherwise Ready.
 	Asked Phase
-	// Connected says that a session was seen in the current generation.
+	// Connected says that a session of the current generation is on record. A
+	// slot that has lost one says the same.
 	Connected bool
 	// Exited says that the main process of the current generation has ended.
 	Exited bool
@@ -47,9 +48,9 @@ func PhaseOf(l Lifecycle, slot Slot, started, now time.Time) Phase {
 		return Error
 	case slot.Live:
 		return Ready
-	case l.Asked == Starting:
+	case !l.Connected && slot.Lost.IsZero() && l.Asked == Starting:
 		return Starting
-	case !l.Connected:
+	case !l.Connected && slot.Lost.IsZero():
 		return Provisioning
 	}
 	lost := started

@@ -11,10 +11,12 @@ type sent struct {
 	at       time.Time
 }
 
-// proofAge is how long a sent acknowledgement may serve as proof: the agent
-// names one from before its oldest fresh observation (15 s), and gives a
-// session up that is not acknowledged for 10 s.
-const proofAge = 30 * time.Second
+// proofAge is how long a sent acknowledgement may serve as proof: of two that
+// follow each other the agent names the earlier until whatever it observed
+// before the later is stale. They are at most 15 s apart (a report every 5 s,
+// each acknowledged within 10 s), an observation is fresh for 15 s, and it may
+// have taken 1 s. Later than that the bound would be stale in any case.
+const proofAge = 35 * time.Second
 
 // proofGap is the coarseness of the proofs that are kept: with
 // acknowledgements that follow each other faster, the earlier one serves for
@@ -55,11 +57,16 @@ func (p *Proof) Sending(sequence uint64, now time.Time) {
 // receipt was not before the sending: the sum of the two is the bound. It
 // fails for an event before the receipt, of which the acknowledgement proves
 // nothing, and for an acknowledgement that is not known (any more).
+//
+// On the wire an age is a whole number of milliseconds, rounded up, but never
+// above a sinceAck that is longer than the age (report/wire).
 func (p *Proof) Instant(seen uint64, sinceAck, age time.Duration, received time.Time) (time.Time, bool) {
-	// Ages are rounded up to a millisecond.
 	after := sinceAck - age
-	if after < -time.Millisecond || seen < p.list[0].sequence {
+	if after < 0 || seen < p.list[0].sequence {
 		return time.Time{}, false
+	}
+	if after < time.Millisecond {
+		after = 0 // the age may have been rounded down to sinceAck
 	}
 	base := p.list[0].at
 	for i := len(p.list) - 1; i >= 0; i-- {
@@ -68,7 +75,7 @@ func (p *Proof) Instant(seen uint64, sinceAck, age time.Duration, received time.
 			break
 		}
 	}
-	at := base.Add(max(0, after))
+	at := base.Add(after)
 	if at.After(received) {
 		at = received
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/probe"
 )
 
-// Observation is what an agent said of one service, with instants of the
-// gateway's clock that nothing in it is older than.
+// Observation is what an agent said of one service after an attempt, with
+// instants of the gateway's clock that nothing in it is older than.
 type Observation struct {
 	ServiceID  string
 	Instance   string
 	Revision   uint64
 	State      probe.State
-	Outcome    probe.Outcome // probe.NoOutcome: in the agent's list, not tried yet
+	Outcome    probe.Outcome
 	Reason     probe.Reason
 	Code       uint16
 	Address    netip.Addr
@@ -30,8 +30,6 @@ type Observation struct {
 	Conclusive time.Time // the latest conclusive attempt; zero if none
 	Since      time.Time // the last change of State
 }
-
-func (o *Observation) attempted() bool { return o.Outcome != probe.NoOutcome }
 
 // freshness is the instant from which the observation ages: inconclusive
 // attempts do not refresh a verdict, but they are an observation where there
@@ -51,7 +49,7 @@ type Slot struct {
 	Instance string // instance of the owner's agent
 	// Generation is that of the newest report of Instance.
 	Generation uint64
-	Lost       time.Time     // when the last live session ended
+	Lost       time.Time     // when a session last ended that owned the slot
 	observed   []Observation // sorted by ServiceID
 }
 
@@ -72,7 +70,7 @@ func (s Slot) connected(session uint64, instance string) Slot {
 	if instance != s.Instance {
 		s.Generation = 0
 	}
-	s.Session, s.Instance, s.Live, s.Lost = session, instance, true, time.Time{}
+	s.Session, s.Instance, s.Live = session, instance, true
 	return s
 }
 
@@ -86,18 +84,44 @@ func (s Slot) disconnected(session uint64, now time.Time) Slot {
 	return s
 }
 
+// after returns the observation that follows an older one of the same service.
+// Of one instance and configuration the later report knows of no earlier
+// attempt, so that its instants never go back, whatever it can prove by itself.
+func (o Observation) after(old Observation) Observation {
+	if o.Instance != old.Instance || o.Revision != old.Revision {
+		return o
+	}
+	o.Latest = later(o.Latest, old.Latest)
+	o.Conclusive = later(o.Conclusive, old.Conclusive)
+	// Since is when it was said less how long it lasted: too late by what the
+	// report took on its way. Two changes to one state are two intervals apart.
+	if o.State == old.State && o.Since.Sub(old.Since) < 2*probe.Interval && old.Since.Before(o.Since) {
+		o.Since = old.Since
+	}
+	return o
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // reported returns the slot after a report of the owner. The report's
 // observations replace stored ones of the same service; stored ones that it
-// does not name stay, to age out, as long as desired tells that their service
-// exists.
-func (s Slot) reported(generation uint64, reported []Observation, desired func(serviceID string) bool) Slot {
+// does not name stay, to age out, as long as their service is desired.
+func (s Slot) reported(generation uint64, reported []Observation, desired map[string]bool) Slot {
 	merged := slices.Clone(reported)
 	slices.SortFunc(merged, newestFirst)
 	merged = slices.CompactFunc(merged, func(a, b Observation) bool { return a.ServiceID == b.ServiceID })
 	n := len(merged)
 	for _, old := range s.observed {
-		_, again := slices.BinarySearchFunc(merged[:n], old.ServiceID, byService)
-		if !again && desired(old.ServiceID) {
+		i, again := slices.BinarySearchFunc(merged[:n], old.ServiceID, byService)
+		switch {
+		case again:
+			merged[i] = merged[i].after(old)
+		case desired[old.ServiceID]:
 			merged = append(merged, old)
 		}
 	}

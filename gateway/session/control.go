@@ -70,7 +70,7 @@ func (c *control) receive(stream connectStream, l *live, desired *desiredState, 
 		}
 		obs := s.observations(l, r, desired, proof, received)
 		outcome := "accepted"
-		if !s.cfg.Cache.Reported(l.sandboxID, l.id, r.Generation, obs, desired.has) {
+		if !s.cfg.Cache.Reported(l.sandboxID, l.id, r.Generation, obs, desired.all()) {
 			outcome = "superseded"
 		}
 		s.cfg.Metrics.report(outcome)
@@ -94,11 +94,10 @@ func (s *Server) observations(l *live, r wire.Report, desired *desiredState, pro
 			s.cfg.Metrics.observation("unknown_service")
 			continue
 		}
-		h := health.Observation{ServiceID: id, Instance: l.instance, Revision: o.Revision}
 		if o.Outcome == probe.NoOutcome {
-			out = append(out, h)
-			continue
+			continue // not tried yet: what was observed before, if anything, says more
 		}
+		h := health.Observation{ServiceID: id, Instance: l.instance, Revision: o.Revision}
 		if h.Latest, ok = proof.Instant(r.AckSeen, r.SinceAck, o.Age, received); !ok {
 			s.cfg.Metrics.observation("unproven")
 			continue

@@ -60,9 +60,9 @@ func (d *desiredState) service(revision uint64) (string, bool) {
 	return id, ok
 }
 
-// has reports whether the newest list holds a service.
-func (d *desiredState) has(serviceID string) bool {
+// all returns the ids of the newest list. The map is not changed any more.
+func (d *desiredState) all() map[string]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.services[serviceID]
+	return d.services
 }

@@ -8,5 +8,7 @@
 // never fails on a value it does not know but reads it as the one that claims
 // least (an unknown state is UNKNOWN, an unknown outcome inconclusive), and
 // fails only on a report that breaks a limit. Durations are rounded so that
-// an observation never looks younger than it is.
+// an observation never looks younger than it is, except that an age is not
+// rounded beyond the age of the acknowledgement that it is measured by: what
+// came after that acknowledgement reads so, what came before it does, too.
 package wire

@@ -67,7 +67,7 @@ func Encode(r report.Report) *supervisorv1.Report {
 	m.Services = make([]*supervisorv1.Observation, len(backing))
 	for i, e := range r.Snapshot.Entries {
 		m.Services[i] = &backing[i]
-		encodeEntry(&backing[i], e, r.Made)
+		encodeEntry(&backing[i], e, r)
 	}
 	if s := r.Snapshot.Stop; s != nil {
 		m.Stop = &supervisorv1.StopNotice{Cause: supervisorv1.StopNotice_CAUSE_AGENT_STOPPING}
@@ -79,7 +79,7 @@ func Encode(r report.Report) *supervisorv1.Report {
 	return m
 }
 
-func encodeEntry(o *supervisorv1.Observation, e report.Entry, made time.Time) {
+func encodeEntry(o *supervisorv1.Observation, e report.Entry, r report.Report) {
 	v := e.Verdict
 	o.Revision = e.Service.Revision
 	if v.Observed.IsZero() {
@@ -97,13 +97,25 @@ func encodeEntry(o *supervisorv1.Observation, e report.Entry, made time.Time) {
 	case v.Latest.Addr.Is6():
 		o.Address = supervisorv1.Address_ADDRESS_IPV6
 	}
-	o.AgeMs = ceilMillis(made.Sub(v.Observed))
-	o.StateAgeMs = ceilMillis(made.Sub(v.Since))
+	o.AgeMs = ageMillis(r.Made.Sub(v.Observed), r.SinceAck)
+	o.StateAgeMs = ceilMillis(r.Made.Sub(v.Since))
 	if v.Conclusive.IsZero() {
 		o.NeverConclusive = true
 	} else {
-		o.InconclusiveMs = ceilMillis(made.Sub(v.Conclusive)) - o.AgeMs
+		o.InconclusiveMs = ageMillis(r.Made.Sub(v.Conclusive), r.SinceAck) - o.AgeMs
 	}
+}
+
+// ageMillis rounds an age up, but not beyond sinceAck if it is not longer than
+// that: rounding must not make an observation look as if it was made before
+// the acknowledgement, which then would prove nothing of it. An age that is
+// longer than sinceAck stays so.
+func ageMillis(age, sinceAck time.Duration) uint64 {
+	ms := ceilMillis(age)
+	if age <= sinceAck {
+		ms = min(ms, uint64(sinceAck/time.Millisecond))
+	}
+	return ms
 }
 
 // ceilMillis rounds up, so that nothing looks younger than it is.
