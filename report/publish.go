@@ -40,7 +40,7 @@ type Transport interface {
 // message came. It returns nil when a report with Stop was acknowledged,
 // otherwise why it ended: the context's cause, Send's error, or ErrNoAck.
 func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Time) error {
-	p := publisher{acks: newAcks(opened)}
+	p := NewPacer(opened)
 	timeout := time.NewTimer(AckTimeout)
 	timeout.Stop()
 	defer timeout.Stop()
@@ -49,17 +49,17 @@ func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Tim
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tracker.Ready():
-			p.pending = true
+			p.Ready()
 		case seq := <-t.Acks():
-			if p.acked(seq, time.Now()) {
+			if p.Acked(seq, time.Now()) {
 				return nil
 			}
 		case <-timeout.C:
 			return ErrNoAck
 		}
-		r, ok := p.next(tracker, time.Now())
+		r, ok := p.Next(tracker.Snapshot, time.Now())
 		if !ok {
-			if p.unacked == 0 {
+			if !p.Waiting() {
 				timeout.Stop()
 			}
 			continue
@@ -69,45 +69,4 @@ func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Tim
 			return err
 		}
 	}
-}
-
-// publisher is the pure core of Publish.
-type publisher struct {
-	acks     *acks
-	sequence uint64
-	unacked  uint64 // sequence of the report under way; 0 if none
-	stopping bool   // the report under way says that the agent leaves
-	pending  bool
-}
-
-// acked takes note of an acknowledgement. It reports whether there is nothing
-// more to say.
-func (p *publisher) acked(seq uint64, now time.Time) (done bool) {
-	if seq == 0 || seq > p.sequence {
-		return false // never sent
-	}
-	p.acks.received(seq, now)
-	if seq != p.unacked {
-		return false
-	}
-	p.unacked = 0
-	return p.stopping
-}
-
-// next returns the report to send now, if any.
-func (p *publisher) next(tracker *Tracker, now time.Time) (Report, bool) {
-	if !p.pending || p.unacked != 0 {
-		return Report{}, false
-	}
-	snap := tracker.Snapshot()
-	seen := p.acks.before(oldestFresh(snap, now))
-	p.sequence++
-	p.unacked, p.pending, p.stopping = p.sequence, false, snap.Stop != nil
-	return Report{
-		Sequence: p.sequence,
-		AckSeen:  seen.sequence,
-		SinceAck: now.Sub(seen.at),
-		Made:     now,
-		Snapshot: snap,
-	}, true
 }

@@ -10,10 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	supervisorv1 "github.com/sandbox-agent/sandbox-agent/api/supervisor/v1"
-	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/internal/latest"
-	"github.com/sandbox-agent/sandbox-agent/probe"
-	"github.com/sandbox-agent/sandbox-agent/report/wire"
+	"github.com/sandbox-agent/sandbox-agent/report"
 )
 
 type connectStream = supervisorv1.Supervisor_ConnectServer
@@ -31,28 +29,26 @@ func (c *control) Connect(stream connectStream) error {
 		return status.Error(codes.FailedPrecondition, "one Connect per session")
 	}
 	defer l.mux.Close()
-	desired := &desiredState{}
 	services, err := c.server.cfg.Directory.Services(stream.Context(), l.sandboxID)
 	if err != nil {
 		return status.Error(codes.Unavailable, "the store does not answer")
 	}
-	first, _ := desired.update(services)
-	proof := health.NewProof(time.Now())
+	intake, first := NewIntake(c.server.cfg.Cache, l.sandboxID, l.id, l.instance, services, time.Now(), c.server.cfg.Metrics.observation)
 	if err := stream.Send(&supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Desired{Desired: first}}); err != nil {
 		return err
 	}
 	acks := latest.New[uint64]()
-	sender := &sender{server: c.server, live: l, stream: stream, desired: desired, acks: acks}
+	sender := &sender{server: c.server, live: l, stream: stream, intake: intake, acks: acks}
 	sent := make(chan error, 1)
 	go func() { sent <- sender.run() }()
-	err = c.receive(stream, l, desired, proof, acks)
+	err = c.receive(stream, l, intake, acks)
 	l.mux.Close() // wakes the sender
 	<-sent
 	return err
 }
 
 // receive takes reports until the stream ends.
-func (c *control) receive(stream connectStream, l *live, desired *desiredState, proof *health.Proof, acks *latest.Cell[uint64]) error {
+func (c *control) receive(stream connectStream, l *live, intake *Intake, acks *latest.Cell[uint64]) error {
 	s := c.server
 	for {
 		m, err := stream.Recv()
@@ -62,91 +58,42 @@ func (c *control) receive(stream connectStream, l *live, desired *desiredState, 
 			}
 			return err
 		}
-		received := time.Now()
-		r, err := wire.Decode(m.GetReport())
+		taken, err := intake.Report(m.GetReport(), time.Now())
 		if err != nil {
 			s.cfg.Metrics.report("invalid")
 			return status.Error(codes.InvalidArgument, err.Error())
 		}
-		obs := s.observations(l, r, desired, proof, received)
 		outcome := "accepted"
-		if !s.cfg.Cache.Reported(l.sandboxID, l.id, r.Generation, obs, desired.all()) {
+		if taken.Superseded {
 			outcome = "superseded"
 		}
 		s.cfg.Metrics.report(outcome)
 		signal(l.reported)
-		if r.Stop != nil {
-			s.leaving(stream, l, r)
+		if taken.Stop != nil {
+			s.leaving(stream, l, *taken.Stop)
 		}
-		proof.Sending(r.Sequence, time.Now())
-		acks.Put(r.Sequence)
+		intake.Acknowledging(taken.Sequence, time.Now())
+		acks.Put(taken.Sequence)
 	}
 }
 
-// observations turns a report into what the cache holds. What the report
-// cannot prove, and what is of a service unknown to this session, is left out
-// one by one.
-func (s *Server) observations(l *live, r wire.Report, desired *desiredState, proof *health.Proof, received time.Time) []health.Observation {
-	out := make([]health.Observation, 0, len(r.Observations))
-	for _, o := range r.Observations {
-		id, ok := desired.service(o.Revision)
-		if !ok {
-			s.cfg.Metrics.observation("unknown_service")
-			continue
-		}
-		if o.Outcome == probe.NoOutcome {
-			continue // not tried yet: what was observed before, if anything, says more
-		}
-		h := health.Observation{ServiceID: id, Instance: l.instance, Revision: o.Revision}
-		if h.Latest, ok = proof.Instant(r.AckSeen, r.SinceAck, o.Age, received); !ok {
-			s.cfg.Metrics.observation("unproven")
-			continue
-		}
-		if o.Conclusive {
-			if h.Conclusive, ok = proof.Instant(r.AckSeen, r.SinceAck, o.ConclusiveAge, received); !ok {
-				// Older than the proof reaches: it counts as stale.
-				h.Conclusive = received.Add(-max(o.ConclusiveAge, probe.StaleAfter))
-			}
-		}
-		h.State, h.Outcome, h.Reason, h.Code = o.State, o.Outcome, o.Reason, o.Code
-		h.Address, h.Latency, h.Failures = o.Address, o.Latency, o.Failures
-		h.Since = received.Add(-o.StateAge)
-		s.cfg.Metrics.observation(outcomeLabel(o.Outcome))
-		out = append(out, h)
-	}
-	return out
-}
-
-func outcomeLabel(o probe.Outcome) string {
-	switch o {
-	case probe.Pass:
-		return "pass"
-	case probe.Fail:
-		return "fail"
-	default:
-		return "inconclusive"
-	}
-}
-
-// leaving acts on an agent's last report: from now on there is no session for
-// whoever asks.
-func (s *Server) leaving(stream connectStream, l *live, r wire.Report) {
-	s.cfg.Cache.Disconnected(l.sandboxID, l.id, time.Now())
-	if !r.Stop.MainExited {
+// leaving acts on an agent's last report.
+func (s *Server) leaving(stream connectStream, l *live, stop report.Stop) {
+	if !stop.MainExited {
 		return
 	}
-	if err := s.cfg.Directory.Exited(stream.Context(), l.sandboxID, l.generation, r.Stop.ExitCode); err != nil {
+	if err := s.cfg.Directory.Exited(stream.Context(), l.sandboxID, l.generation, stop.ExitCode); err != nil {
 		s.cfg.Logger.Warn("marking a sandbox exited failed", "sandbox_id", l.sandboxID, "error", err)
 	}
 }
 
 // sender owns the sending half of a session after its first message.
 type sender struct {
-	server  *Server
-	live    *live
-	stream  connectStream
-	desired *desiredState
-	acks    *latest.Cell[uint64]
+	server *Server
+	live   *live
+	stream connectStream
+	intake *Intake
+	acks   *latest.Cell[uint64]
 }
 
 // run sends until the session ends.
@@ -196,7 +143,7 @@ func (s *sender) refreshed() *supervisorv1.GatewayMessage {
 		s.live.mux.Close()
 		return nil
 	}
-	m, changed := s.desired.update(services)
+	m, changed := s.intake.Desired(services)
 	if !changed {
 		return nil
 	}

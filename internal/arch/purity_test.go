@@ -14,8 +14,8 @@ import (
 // thin loop beside each has the clock, the goroutine and the socket.
 var pure = []string{
 	"internal/backoff/backoff.go",
-	"probe/head.go", "probe/judge.go", "probe/plan.go", "probe/quick.go",
-	"report/acks.go",
+	"probe/head.go", "probe/judge.go", "probe/plan.go", "probe/planner.go", "probe/quick.go",
+	"report/acks.go", "report/pacer.go",
 	"mux/redial.go",
 	"gateway/health/evaluate.go", "gateway/health/phase.go", "gateway/health/proof.go",
 	"gateway/session/registry.go",

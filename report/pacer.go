@@ -1,0 +1,59 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import "time"
+
+// Pacer is the pure core of Publish: it decides when the reports of one
+// session are sent, and which acknowledgement each of them names. Its owner
+// serialises the calls, whose instants never go back.
+type Pacer struct {
+	acks     *acks
+	sequence uint64
+	unacked  uint64 // sequence of the report under way; 0 if none
+	stopping bool   // the report under way says that the agent leaves
+	pending  bool
+}
+
+// NewPacer returns the pacer of a session whose first message came at the
+// given instant.
+func NewPacer(opened time.Time) *Pacer { return &Pacer{acks: newAcks(opened)} }
+
+// Ready takes note that the newest snapshot should be sent.
+func (p *Pacer) Ready() { p.pending = true }
+
+// Waiting reports whether a report is not acknowledged yet.
+func (p *Pacer) Waiting() bool { return p.unacked != 0 }
+
+// Acked takes note of an acknowledgement. It reports whether there is nothing
+// more to say.
+func (p *Pacer) Acked(seq uint64, now time.Time) (done bool) {
+	if seq == 0 || seq > p.sequence {
+		return false // never sent
+	}
+	p.acks.received(seq, now)
+	if seq != p.unacked {
+		return false
+	}
+	p.unacked = 0
+	return p.stopping
+}
+
+// Next returns the report to send now, if any, of the newest snapshot.
+func (p *Pacer) Next(newest func() Snapshot, now time.Time) (Report, bool) {
+	if !p.pending || p.unacked != 0 {
+		return Report{}, false
+	}
+	snap := newest()
+	seen := p.acks.before(oldestFresh(snap, now))
+	p.sequence++
+	p.unacked, p.pending, p.stopping = p.sequence, false, snap.Stop != nil
+	return Report{
+		Sequence: p.sequence,
+		AckSeen:  seen.sequence,
+		SinceAck: now.Sub(seen.at),
+		Made:     now,
+		Snapshot: snap,
+	}, true
+}
