@@ -17,8 +17,9 @@ type Pacer struct {
 }
 
 // NewPacer returns the pacer of a session whose first message came at the
-// given instant.
-func NewPacer(opened time.Time) *Pacer { return &Pacer{acks: newAcks(opened)} }
+// given instant. It has a report to send: whatever was said in an earlier
+// session may be lost.
+func NewPacer(opened time.Time) *Pacer { return &Pacer{acks: newAcks(opened), pending: true} }
 
 // Ready takes note that the newest snapshot should be sent.
 func (p *Pacer) Ready() { p.pending = true }

@@ -35,16 +35,23 @@ type Transport interface {
 	Acks() <-chan uint64
 }
 
-// Publish sends the tracker's newest snapshot whenever it is ready and the
-// previous report has been acknowledged. opened is when the session's first
-// message came. It returns nil when a report with Stop was acknowledged,
-// otherwise why it ended: the context's cause, Send's error, or ErrNoAck.
+// Publish sends the tracker's newest snapshot at once, then whenever it is
+// ready and the previous report has been acknowledged. opened is when the
+// session's first message came. It returns nil when a report with Stop was
+// acknowledged, otherwise why it ended: the context's cause, Send's error, or
+// ErrNoAck.
 func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Time) error {
 	p := NewPacer(opened)
 	timeout := time.NewTimer(AckTimeout)
 	timeout.Stop()
 	defer timeout.Stop()
 	for {
+		if r, ok := p.Next(tracker.Snapshot, time.Now()); ok {
+			timeout.Reset(AckTimeout)
+			if err := t.Send(r); err != nil {
+				return err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -54,19 +61,11 @@ func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Tim
 			if p.Acked(seq, time.Now()) {
 				return nil
 			}
-		case <-timeout.C:
-			return ErrNoAck
-		}
-		r, ok := p.Next(tracker.Snapshot, time.Now())
-		if !ok {
 			if !p.Waiting() {
 				timeout.Stop()
 			}
-			continue
-		}
-		timeout.Reset(AckTimeout)
-		if err := t.Send(r); err != nil {
-			return err
+		case <-timeout.C:
+			return ErrNoAck
 		}
 	}
 }

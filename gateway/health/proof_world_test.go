@@ -16,8 +16,8 @@ import (
 // suspended is a while in which the agent's clock stood still.
 type suspended struct{ from, until time.Duration }
 
-// machine is an agent's sandbox: real time, which nobody in it sees, and a
-// clock that stops whenever the sandbox does.
+// machine is an agent's sandbox: real time, which nobody in it sees, a clock
+// that stops whenever the sandbox does, and the core of the agent's publishing.
 type machine struct {
 	rng      *rand.Rand
 	real     time.Duration
@@ -25,7 +25,7 @@ type machine struct {
 	freezes  bool
 	longest  time.Duration // of a delay on the link
 	acks     []delivery    // under way to the agent, in order
-	seen     []delivery    // received, with at on the agent's clock
+	pacer    *report.Pacer // nil until the session's opening was received
 	lastUp   time.Duration // arrival of the last report at the gateway
 	lastDown time.Duration // arrival of the last acknowledgement at the agent
 }
@@ -59,7 +59,12 @@ func (m *machine) realTime(c time.Duration) time.Duration {
 // perhaps stop.
 func (m *machine) run(d time.Duration) {
 	for len(m.acks) > 0 && m.acks[0].at <= m.real+d {
-		m.seen = append(m.seen, delivery{m.acks[0].sequence, m.clock() + max(0, m.acks[0].at-m.real)})
+		at := t0.Add(m.clock() + max(0, m.acks[0].at-m.real))
+		if m.pacer == nil {
+			m.pacer = report.NewPacer(at)
+		} else {
+			m.pacer.Acked(m.acks[0].sequence, at)
+		}
 		m.acks = m.acks[1:]
 	}
 	m.real += d
@@ -94,38 +99,13 @@ func (m *machine) attempt() probe.Verdict {
 	}
 }
 
-// before is the rule of the protocol, said as plainly as possible: the last
-// acknowledgement that was received before the oldest fresh observation began.
-func (m *machine) before(verdicts []probe.Verdict) delivery {
-	oldest := m.clock()
-	for _, v := range verdicts {
-		if t0.Add(m.clock()).Sub(v.Observed) < probe.StaleAfter {
-			oldest = min(oldest, v.Latest.Start.Sub(t0))
-		}
-	}
-	last := m.seen[0]
-	for _, a := range m.seen {
-		if a.at <= oldest {
-			last = a
-		}
-	}
-	return last
-}
-
-// report makes a report of the verdicts as it goes over the wire.
-func (m *machine) report(sequence uint64, verdicts []probe.Verdict) wire.Report {
-	seen := m.before(verdicts)
-	r := report.Report{
-		Sequence: sequence, AckSeen: seen.sequence, SinceAck: m.clock() - seen.at, Made: t0.Add(m.clock()),
-	}
+// snapshot holds one service for each verdict.
+func snapshot(verdicts []probe.Verdict) report.Snapshot {
+	s := report.Snapshot{}
 	for i, v := range verdicts {
-		r.Snapshot.Entries = append(r.Snapshot.Entries, report.Entry{Service: probe.Service{Revision: uint64(i + 1)}, Verdict: v})
+		s.Entries = append(s.Entries, report.Entry{Service: probe.Service{Revision: uint64(i + 1)}, Verdict: v})
 	}
-	decoded, err := wire.Decode(wire.Encode(r))
-	if err != nil {
-		panic(err)
-	}
-	return decoded
+	return s
 }
 
 // session plays rounds against a gateway's Proof and hands what it derives to
@@ -134,7 +114,7 @@ func (m *machine) report(sequence uint64, verdicts []probe.Verdict) wire.Report 
 func (m *machine) session(rounds int, check func(truth, derived time.Duration, fresh, ok bool)) {
 	gateway := NewProof(t0)
 	m.deliver(0, 0)
-	for len(m.seen) == 0 {
+	for m.pacer == nil {
 		m.run(10 * time.Millisecond)
 	}
 	verdicts := make([]probe.Verdict, 1+m.rng.IntN(3))
@@ -144,7 +124,6 @@ func (m *machine) session(rounds int, check func(truth, derived time.Duration, f
 			verdicts[i].Latest.Start = verdicts[i].Latest.Start.Add(-20 * time.Second)
 		}
 	}
-	acknowledged := uint64(0)
 	for range rounds {
 		if m.run(m.chance(7 * time.Second)); len(m.acks) > 0 && m.rng.IntN(2) == 0 {
 			m.run(max(0, m.acks[0].at-m.real)) // what follows happens just after an acknowledgement
@@ -155,20 +134,23 @@ func (m *machine) session(rounds int, check func(truth, derived time.Duration, f
 			}
 		}
 		m.run(m.chance(300 * time.Millisecond))
-		if m.seen[len(m.seen)-1].sequence < acknowledged {
+		m.pacer.Ready()
+		made, ok := m.pacer.Next(func() report.Snapshot { return snapshot(verdicts) }, t0.Add(m.clock()))
+		if !ok {
 			continue // one report at a time
 		}
-		r := m.report(acknowledged+1, verdicts)
-		made := m.clock()
+		r, err := wire.Decode(wire.Encode(made))
+		if err != nil {
+			panic(err)
+		}
 		m.lastUp = max(m.lastUp, m.real+m.chance(m.longest))
 		for i, o := range r.Observations {
 			at, ok := gateway.Instant(r.AckSeen, r.SinceAck, o.Age, t0.Add(m.lastUp))
-			observed := verdicts[i].Observed.Sub(t0)
-			check(m.realTime(observed), at.Sub(t0), made-observed < probe.StaleAfter, ok)
+			observed := verdicts[i].Observed
+			check(m.realTime(observed.Sub(t0)), at.Sub(t0), made.Made.Sub(observed) < probe.StaleAfter, ok)
 		}
-		acknowledged++
-		gateway.Sending(acknowledged, t0.Add(m.lastUp))
-		m.deliver(acknowledged, m.lastUp+m.chance(2*time.Millisecond))
+		gateway.Sending(r.Sequence, t0.Add(m.lastUp))
+		m.deliver(r.Sequence, m.lastUp+m.chance(2*time.Millisecond))
 	}
 }
 
