@@ -15,7 +15,8 @@
 //     one burst (a round) every [Interval]; no attempt overlaps another of the
 //     same service, and none waits for a hanging one of another service. Its
 //     [Sink] is called from one goroutine, in the order in which things
-//     happened, and owns what it is given.
+//     happened, and owns what it is given. [Planner] is the same without the
+//     loop and the clock, for simulations.
 //
 // An attempt ends as a pass, a fail or inconclusive. Inconclusive means that
 // this process could not observe: it had no descriptor, it was not running, it
