@@ -125,8 +125,15 @@ func (m *machine) session(rounds int, check func(truth, derived time.Duration, f
 		}
 	}
 	for range rounds {
-		if m.run(m.chance(7 * time.Second)); len(m.acks) > 0 && m.rng.IntN(2) == 0 {
-			m.run(max(0, m.acks[0].at-m.real)) // what follows happens just after an acknowledgement
+		switch m.rng.IntN(3) { // often just after an acknowledgement
+		case 0:
+			m.run(m.chance(7 * time.Second))
+		case 1:
+			m.run(m.chance(2 * time.Millisecond))
+		default:
+			if len(m.acks) > 0 {
+				m.run(max(0, m.acks[0].at-m.real))
+			}
 		}
 		for i := range verdicts {
 			if m.rng.IntN(4) > 0 {
@@ -150,7 +157,7 @@ func (m *machine) session(rounds int, check func(truth, derived time.Duration, f
 			check(m.realTime(observed.Sub(t0)), at.Sub(t0), made.Made.Sub(observed) < probe.StaleAfter, ok)
 		}
 		gateway.Sending(r.Sequence, t0.Add(m.lastUp))
-		m.deliver(r.Sequence, m.lastUp+m.chance(2*time.Millisecond))
+		m.deliver(r.Sequence, m.lastUp)
 	}
 }
 
