@@ -43,6 +43,9 @@ type Config struct {
 	AgentPath string
 	// TokenLifetime is how long sandbox tokens are valid.
 	TokenLifetime time.Duration
+	// Inherited are listeners that whoever started this process has bound, by
+	// the names Socket…. They replace the addresses above. The Gateway owns them.
+	Inherited map[string][]net.Listener
 }
 
 // DefaultConfig returns the documented defaults.

@@ -54,16 +54,17 @@ type Gateway struct {
 }
 
 // New opens the gateway's state and binds its listeners.
-func New(ctx context.Context, cfg Config, logger *slog.Logger) (g *Gateway, err error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	g = &Gateway{cfg: cfg, logger: logger, registry: obs.NewRegistry("sandbox_gateway"), stopTimeout: StopTimeout}
+func New(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Gateway, err error) {
+	g := &Gateway{cfg: cfg, logger: logger, registry: obs.NewRegistry("sandbox_gateway"), stopTimeout: StopTimeout}
 	defer func() {
 		if err != nil {
 			g.Close()
+			cfg.closeInherited()
 		}
 	}()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	// The directory is this process's before anything in it is made or read.
 	if !cfg.DatabaseURL.IsZero() {
 		if g.lock, err = lockDirectory(cfg.StateDir); err != nil {
@@ -85,6 +86,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (g *Gateway, err 
 	if g.listeners, err = listen(cfg); err != nil {
 		return nil, err
 	}
+	g.cfg.SupervisorSocket = g.listeners.socket.Addr().String()
 	g.wire()
 	return g, nil
 }

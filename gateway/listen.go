@@ -23,27 +23,41 @@ type listeners struct {
 	grpc, http, supervisor, socket, ops net.Listener
 }
 
-// listen binds everything or nothing.
+// listen takes what was inherited and binds the rest: everything or nothing.
 func listen(c Config) (l listeners, err error) {
 	defer func() {
 		if err != nil {
 			l.close()
 		}
 	}()
+	if err := c.checkInherited(); err != nil {
+		return l, err
+	}
+	d := DefaultConfig()
 	for _, b := range []struct {
-		field, addr string
-		into        *net.Listener
+		field, name, addr, standard string
+		into                        *net.Listener
 	}{
-		{"grpc-listen", c.GRPCListen, &l.grpc},
-		{"http-listen", c.HTTPListen, &l.http},
-		{"supervisor-listen", c.SupervisorListen, &l.supervisor},
-		{"ops-listen", c.OpsListen, &l.ops},
+		{"grpc-listen", SocketGRPC, c.GRPCListen, d.GRPCListen, &l.grpc},
+		{"http-listen", SocketHTTP, c.HTTPListen, d.HTTPListen, &l.http},
+		{"supervisor-listen", SocketSupervisor, c.SupervisorListen, d.SupervisorListen, &l.supervisor},
+		{"ops-listen", SocketOps, c.OpsListen, d.OpsListen, &l.ops},
 	} {
-		if *b.into, err = net.Listen("tcp", b.addr); err != nil {
+		if passed := c.Inherited[b.name]; len(passed) > 0 {
+			*b.into, err = passed[0], agree(b.addr, b.standard, passed[0].Addr())
+		} else {
+			*b.into, err = net.Listen("tcp", b.addr)
+		}
+		if err != nil {
 			return l, fmt.Errorf("%s: %w", b.field, err)
 		}
 	}
-	if l.socket, err = listenSocket(c.socket()); err != nil {
+	if passed := c.Inherited[SocketLocal]; len(passed) > 0 {
+		l.socket, err = passed[0], agreeSocket(c.SupervisorSocket, passed[0].Addr())
+	} else {
+		l.socket, err = listenSocket(c.socket())
+	}
+	if err != nil {
 		return l, fmt.Errorf("supervisor-socket: %w", err)
 	}
 	return l, nil
