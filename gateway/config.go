@@ -84,8 +84,10 @@ func (c Config) Validate() error {
 		bad("state-dir", "%q is not an absolute path", c.StateDir)
 	}
 	for _, l := range [][2]string{
-		{"grpc-listen", c.GRPCListen}, {"http-listen", c.HTTPListen},
-		{"supervisor-listen", c.SupervisorListen}, {"ops-listen", c.OpsListen},
+		{"grpc-listen", c.GRPCListen},
+		{"http-listen", c.HTTPListen},
+		{"supervisor-listen", c.SupervisorListen},
+		{"ops-listen", c.OpsListen},
 	} {
 		if !validListener(l[1]) {
 			bad(l[0], "%q is not of the form HOST:PORT", l[1])
