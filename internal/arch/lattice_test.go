@@ -21,7 +21,7 @@ internal/backoff, internal/latest, internal/secret < mux
 
 # What was seen, and how to say it.
 probe < report
-api/openshell/datamodel/v1 < api/openshell/v1
+api/openshell/datamodel/v1 < api/openshell/v1 < api/sandbox/v1
 report, api/... < report/wire
 probe < readiness
 
@@ -33,7 +33,7 @@ probe, report, report/wire, mux, readiness, api/..., internal/obs, internal/sdno
 probe, report, report/wire, mux, readiness, api/..., internal/obs, internal/sdnotify < gateway/... < gateway
 internal/backoff, internal/latest, internal/secret, internal/buildinfo < agent/... < agent
 gateway/health, gateway/identity < gateway/session
-gateway/health, gateway/runtime, gateway/store < gateway/lifecycle < gateway/api
+gateway/health, gateway/runtime, gateway/store < gateway/lifecycle < gateway/api < gateway/watch
 
 # The commands, the SDK, the suites.
 internal/secret < internal/settings < cmd/sandbox-agent, cmd/sandbox-gateway
@@ -52,7 +52,7 @@ github.com/spf13/cobra < cmd/...
 github.com/spf13/pflag < cmd/..., internal/settings
 github.com/knadh/koanf < internal/settings
 sigs.k8s.io/yaml, golang.org/x/term < cmd/...
-google.golang.org/grpc < api/..., readiness, agent, gateway/api, gateway/session, gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
+google.golang.org/grpc < api/..., readiness, agent, gateway/api, gateway/session, gateway/watch, gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
 google.golang.org/protobuf < api/..., report/wire, agent, gateway/..., gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
 github.com/google/uuid < agent, gateway/..., gateway, sdk/go, cmd/sandboxctl, test/...
 golang.org/x/sync, golang.org/x/sys < *
