@@ -24,14 +24,24 @@ func (s *Stream) CloseWrite() error {
 
 // Close ends both directions and returns at once. What was written arrives, and
 // then the peer's Read returns io.EOF. A peer that goes on sending for more than
-// a moment is reset; one that ends its direction later than after a minute, too.
-func (s *Stream) Close() error { return s.shut(false) }
+// a moment is reset; so is one that does not end its direction within a minute,
+// or at once when 256 others are waited for already.
+func (s *Stream) Close() error { return s.shut(closing) }
 
 // Reset ends both directions and returns at once. What is under way may be lost
 // and the peer gets ErrReset, so that it does not take the stream for complete.
-func (s *Stream) Reset() error { return s.shut(true) }
+func (s *Stream) Reset() error { return s.shut(resetting) }
 
-func (s *Stream) shut(reset bool) error {
+// ending is how a stream is given up.
+type ending byte
+
+const (
+	closing   ending = iota // our end now, a reset if the peer's does not come
+	finishing               // our end once the peer's has come in a moment, else a reset
+	resetting               // a reset now
+)
+
+func (s *Stream) shut(how ending) error {
 	s.mu.Lock()
 	if s.isClosed() {
 		s.mu.Unlock()
@@ -41,7 +51,7 @@ func (s *Stream) shut(reset bool) error {
 	s.mu.Unlock()
 	s.session.open.Add(-1)
 	s.expire()
-	go s.depart(reset)
+	go s.depart(how)
 	return nil
 }
 
@@ -49,24 +59,31 @@ func (s *Stream) shut(reset bool) error {
 // it. yamux forgets a stream when both directions have ended, or on a reset,
 // and cannot send one: we do, and we answer one with one, since the side that
 // sends it has to hear of it too.
-func (s *Stream) depart(reset bool) {
+func (s *Stream) depart(how ending) {
 	defer s.session.forget(s)
-	if !reset {
+	if how == closing {
 		_ = s.y.Close()
 	}
 	if s.opened {
 		<-s.session.slots
 	}
-	if !reset {
-		reset = !s.linger()
+	reset := true
+	switch how {
+	case closing:
+		reset = !s.linger(lingerMax)
+	case finishing:
+		if reset = !s.linger(lingerGrace); !reset {
+			_ = s.y.Close()
+		}
 	}
 	if reset && !s.session.ended() {
 		s.session.conn.reset(s.y.StreamID())
 	}
 }
 
-// linger waits for the peer's end and reports whether it came.
-func (s *Stream) linger() bool {
+// linger waits for the peer's end, at most for limit, and reports whether it
+// came.
+func (s *Stream) linger(limit time.Duration) bool {
 	s.reading <- struct{}{} // a reader that was woken must have left
 	defer func() { <-s.reading }()
 	defer s.session.lingering.Add(-1)
@@ -74,7 +91,7 @@ func (s *Stream) linger() bool {
 		return false
 	}
 	grace := time.Now().Add(lingerGrace)
-	_ = s.y.SetReadDeadline(time.Now().Add(lingerMax))
+	_ = s.y.SetReadDeadline(time.Now().Add(limit))
 	if s.session.ended() {
 		return true
 	}

@@ -373,7 +373,7 @@ func TestDialErrors(t *testing.T) {
 		"token with a line end": {func(d *mux.Dialer) {
 			d.Token = func() (secret.String, error) { return secret.New("hunter2\r\nX: y"), nil }
 		}, mux.Config{}, func(err error) bool { return !strings.Contains(err.Error(), "hunter2") }},
-		"too many streams": {func(*mux.Dialer) {}, mux.Config{MaxStreams: 256}, func(err error) bool { return strings.Contains(err.Error(), "256") }},
+		"too many streams": {func(*mux.Dialer) {}, mux.Config{MaxStreams: mux.Backlog}, func(err error) bool { return strings.Contains(err.Error(), "319") }},
 		"nobody listens": {func(d *mux.Dialer) { d.Gateway = "https://" + closed.Addr().String() }, mux.Config{},
 			func(err error) bool { return errors.As(err, &opErr) }},
 		"unknown authority": {func(d *mux.Dialer) { d.TLS = nil }, mux.Config{}, func(err error) bool { return errors.As(err, &unknown) }},

@@ -33,9 +33,9 @@ const (
 	// MaxHeader is the greatest length of a stream's header in bytes.
 	MaxHeader = 4 << 10
 	// DefaultMaxStreams is Config.MaxStreams when it is zero.
-	DefaultMaxStreams = 200
+	DefaultMaxStreams = 256
 
-	backlog        = 256                 // streams that wait to be accepted, at both ends
+	backlog        = 320                 // streams that wait to be accepted, at both ends
 	window         = 256 << 10           // bytes of a stream that its reader has not taken
 	maxChunk       = 8<<10 - frameHeader // payload of a frame, see write.go
 	relayFrames    = 4                   // frames that all relay streams together have queued
@@ -106,7 +106,7 @@ type Config struct {
 	// do not arrive within 10 s is reset without a call. Nil resets all.
 	Handle func(*Stream)
 	// MaxStreams bounds the streams that Open holds at once. Zero means
-	// DefaultMaxStreams; the value must be below 256, the number of streams that
+	// DefaultMaxStreams; the value must be below 320, the number of streams that
 	// a peer may leave unaccepted.
 	MaxStreams int
 	// Logger gets events of the multiplexer at debug level. Nil means none.

@@ -24,6 +24,8 @@ type Stream struct {
 	opened  bool // by Open: it holds a slot
 
 	reading chan struct{} // holds a token while somebody reads y
+	taken   int           // of the reader: bytes read since the receive buffer was empty
+	burst   bool          // of the reader: these were many
 	writing chan struct{} // holds a token while somebody writes y
 	wake    chan struct{} // tells a waiting writer that its conditions changed
 
@@ -33,7 +35,6 @@ type Stream struct {
 	peerEnded     bool // the peer's end was read
 	writeDeadline time.Time
 	waiting       bool // a writer waits for the window inside yamux
-	taken         int  // bytes read since the receive buffer was empty
 }
 
 var _ net.Conn = (*Stream)(nil)
@@ -82,13 +83,14 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if s.isClosed() {
 		return 0, net.ErrClosed
 	}
+	s.shrink()
 	n, err := s.y.Read(p)
 	if n > 0 {
 		// An error beside bytes concerns the window update, hence the session.
 		if err != nil {
 			_ = s.fault(err)
 		}
-		s.shrink(n, n < len(p))
+		s.count(n, n < len(p))
 		return n, nil
 	}
 	if err == io.EOF {
@@ -114,18 +116,23 @@ func (s *Stream) eof() error {
 	return io.EOF
 }
 
-// shrink frees the receive buffer after a burst: yamux keeps it at its greatest
-// size, and a stream may be quiet for hours.
-func (s *Stream) shrink(n int, drained bool) {
-	s.mu.Lock()
-	s.taken += n
-	burst := s.taken
-	if drained {
-		s.taken = 0
+// shrink frees the receive buffer after a burst, if it is empty: yamux keeps it
+// at its greatest size, and a stream may be quiet for hours. It is called before
+// a Read, because only then a reader that is up to date knows that it is.
+func (s *Stream) shrink() {
+	if !s.burst {
+		return
 	}
-	s.mu.Unlock()
-	if drained && burst > maxChunk {
-		s.y.Shrink()
+	s.y.Shrink()
+	s.burst = s.taken > 0
+}
+
+// count takes note of a Read; one that got less than it could has taken all.
+func (s *Stream) count(n int, all bool) {
+	s.taken += n
+	s.burst = s.burst || s.taken > 4*maxChunk
+	if all {
+		s.taken = 0
 	}
 }
 

@@ -314,6 +314,130 @@ func TestCloseWakesReaderAndWriter(t *testing.T) {
 	}
 }
 
+// Writers that wait for their turn on a link that has stalled obey a deadline
+// that is set meanwhile, and Close.
+func TestDeadlineInTheQueue(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		a, g := net.Pipe()
+		link := muxtest.Faulty(g)
+		_, gateway := muxtest.Over(t, a, link, config(t, swallow), config(t, nil))
+		const writers = 20
+		var sts []*mux.Stream
+		for range writers {
+			sts = append(sts, open(t, gateway, mux.KindRelay, "svc"))
+		}
+		testkit.Wait()
+		link.Stall()
+		start := time.Now()
+		errs := make(chan error, writers)
+		for _, st := range sts {
+			go func() { _, err := st.Write(make([]byte, 100)); errs <- err }()
+		}
+		testkit.Wait()
+		for _, st := range sts[:writers/2] {
+			_ = st.SetWriteDeadline(start.Add(3 * time.Second))
+		}
+		for _, st := range sts[writers/2:] {
+			_ = st.Close()
+		}
+		testkit.Wait()
+		if n := len(errs); n < writers/2-mux.RelayFrames {
+			t.Errorf("Close woke %d of %d writers", n, writers/2)
+		}
+		<-time.After(4 * time.Second)
+		if n := len(errs); n != writers-mux.RelayFrames {
+			t.Errorf("%d of %d writers are back, want all but the %d whose frames are queued", n, writers, mux.RelayFrames)
+		}
+		link.Resume()
+		testkit.Wait()
+		expired, closed, done := 0, 0, 0
+		for range writers {
+			switch err := <-errs; {
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				expired++
+			case errors.Is(err, net.ErrClosed):
+				closed++
+			case err == nil:
+				done++
+			}
+		}
+		if expired+closed+done != writers || done > mux.RelayFrames {
+			t.Errorf("%d expired, %d closed, %d done", expired, closed, done)
+		}
+	})
+}
+
+// Streams that were closed and whose peer does not end them are waited for, but
+// not any number of them.
+func TestClosedStreamsDoNotPileUp(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		got := make(chan *mux.Stream, 400)
+		_, g := muxtest.Pair(t, config(t, keep(got)), config(t, nil))
+		const total = 300
+		for range total {
+			st := open(t, g, mux.KindRelay, "svc")
+			testkit.Wait()
+			_ = st.Close()
+			testkit.Wait()
+		}
+		reset := 0
+		for range total {
+			st := <-got
+			_, _ = io.ReadAll(st) // to the end
+			if _, err := st.Write([]byte("x")); errors.Is(err, mux.ErrReset) {
+				reset++
+			}
+			_ = st.Close()
+		}
+		if want := total - 256; reset != want {
+			t.Errorf("%d were reset at once, want %d", reset, want)
+		}
+	})
+}
+
+// A stream that was busy once and is quiet now holds no great buffer.
+func TestQuietStreamIsSmall(t *testing.T) {
+	const streams, burst = 32, mux.Window - 100
+	for _, size := range []int{32 << 10, 100} { // of reads
+		start, took := make(chan struct{}), make(chan struct{}, streams)
+		_, g := muxtest.Pair(t, config(t, func(s *mux.Stream) {
+			<-start
+			for n, p := 0, make([]byte, size); ; {
+				m, err := s.Read(p)
+				if n += m; n == burst {
+					took <- struct{}{}
+				}
+				if err != nil {
+					_ = s.Close()
+					return
+				}
+			}
+		}), config(t, nil))
+		before := inUse()
+		var held []*mux.Stream
+		for range streams {
+			st := open(t, g, mux.KindRelay, "svc")
+			if _, err := st.Write(make([]byte, burst)); err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, st)
+		}
+		if full := (int64(inUse()) - int64(before)) / streams; full < burst {
+			t.Fatalf("a stream with %d bytes unread holds only %d", burst, full)
+		}
+		close(start)
+		for range streams {
+			<-took
+		}
+		eventually(t, "quiet streams hold less than 64 KiB", func() bool {
+			return (int64(inUse())-int64(before))/streams < 64<<10
+		})
+		for _, st := range held {
+			_ = st.Close()
+		}
+	}
+}
+
 func TestOpenRefusesWhatIsNotAllowed(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		a, g := muxtest.Pair(t, config(t, echo), config(t, echo))

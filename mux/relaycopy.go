@@ -1,0 +1,211 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mux
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Duplex is a connection whose directions end one by one: a Stream, a Relay, a
+// TCP or unix socket, TLS.
+type Duplex interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// Patience bounds how long a joined pair may do nothing.
+type Patience struct {
+	// Stall is how long a reader may take nothing while there is something for
+	// it.
+	Stall time.Duration
+	// Linger is how long the second direction may be silent after the first one
+	// has ended.
+	Linger time.Duration
+}
+
+// RelayPatience is the patience of relays.
+func RelayPatience() Patience { return Patience{Stall: 5 * time.Minute, Linger: 2 * time.Minute} }
+
+const (
+	relayBuffer = 2 * maxChunk           // read at once while there is much to read
+	quietBuffer = 1 << 10                // read at once otherwise
+	lastWords   = 250 * time.Millisecond // for a stream's reader to take what came before a reset
+)
+
+// Joiner joins pairs of connections. It is safe for concurrent use.
+type Joiner struct {
+	patience Patience
+	buffers  sync.Pool // *[]byte of relayBuffer
+}
+
+// NewJoiner returns a Joiner.
+func NewJoiner(p Patience) *Joiner {
+	return &Joiner{patience: p, buffers: sync.Pool{New: func() any {
+		b := make([]byte, relayBuffer)
+		return &b
+	}}}
+}
+
+// Join copies between a and b until both directions have ended, closes both,
+// and returns nil. A direction's end is passed on by CloseWrite and leaves the
+// other as it is. A reader that went away ends its direction; what it said
+// before still travels the other way. Everything else ends the pair with an
+// error, and both with a reset where they have one, so that no peer takes it for
+// complete: a connection that broke, patience at its end, ctx.
+func (j *Joiner) Join(ctx context.Context, a, b Duplex) error {
+	p := &pair{joiner: j}
+	ended := make(chan error, 2)
+	go func() { ended <- p.copy(b, a) }()
+	go func() { ended <- p.copy(a, b) }()
+	var first error
+	broken := ctx.Done()
+	for n := 0; n < 2; {
+		select {
+		case err := <-ended:
+			n++
+			if err == nil || first != nil {
+				continue
+			}
+			first = err
+			// One copy has failed: wake the other.
+			Abort(a)
+			Abort(b)
+		case <-broken:
+			broken = nil
+			if first == nil {
+				first = context.Cause(ctx)
+			}
+			Abort(a)
+			Abort(b)
+		}
+	}
+	_, _ = a.Close(), b.Close() // after an end of both sides nothing is lost
+	return first
+}
+
+// Abort ends a connection such that the peer does not take it for complete.
+func Abort(c net.Conn) {
+	switch c := c.(type) {
+	case interface{ Reset() error }:
+		_ = c.Reset()
+	case *net.TCPConn:
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	default:
+		_ = c.Close()
+	}
+}
+
+// pair is two connections being joined.
+type pair struct {
+	joiner    *Joiner
+	lingering atomic.Bool // one direction has ended
+}
+
+// end takes note that the direction from src to dst has ended.
+func (p *pair) end(dst Duplex) {
+	p.lingering.Store(true)
+	_ = dst.SetReadDeadline(time.Now().Add(p.joiner.patience.Linger))
+}
+
+// copy is one direction. It returns nil when that has ended in good order.
+func (p *pair) copy(dst, src Duplex) error {
+	var small [quietBuffer]byte
+	buf := buffer{pool: &p.joiner.buffers, small: small[:]}
+	defer buf.release()
+	var extended time.Time // when the deadline for dst was set
+	stall := p.joiner.patience.Stall
+	for {
+		if p.lingering.Load() {
+			_ = src.SetReadDeadline(time.Now().Add(p.joiner.patience.Linger))
+		}
+		into := buf.next()
+		n, err := src.Read(into)
+		if n > 0 {
+			if now := time.Now(); now.Sub(extended) > stall/8 {
+				extended = now
+				_ = dst.SetWriteDeadline(now.Add(stall))
+			}
+			if _, err := dst.Write(into[:n]); err != nil {
+				return p.readerGone(dst, err)
+			}
+			buf.took(n)
+		}
+		switch {
+		case err == io.EOF:
+			// An error concerns a reader that has gone, or shows itself on reading.
+			_ = dst.CloseWrite()
+			p.end(dst)
+			return nil
+		case err != nil:
+			p.lastWords(dst)
+			return err
+		}
+	}
+}
+
+// readerGone tells a reader that is alive and takes nothing, which breaks the
+// pair, from one that went: it may have said something before.
+func (p *pair) readerGone(dst Duplex, err error) error {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, ErrSessionClosed) {
+		return err
+	}
+	p.end(dst)
+	return nil
+}
+
+// lastWords gives the peer of a stream a moment to read what was written, since
+// a reset overtakes that: a server that refuses an upload sends an answer and
+// resets the connection.
+func (p *pair) lastWords(dst Duplex) {
+	s, ok := dst.(*Stream)
+	if !ok || p.lingering.Load() {
+		return
+	}
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.session.done:
+	case <-s.gone:
+	}
+}
+
+// buffer is small until there is much to read, since most connections rest most
+// of the time.
+type buffer struct {
+	pool  *sync.Pool
+	small []byte
+	big   *[]byte
+}
+
+func (b *buffer) next() []byte {
+	if b.big != nil {
+		return *b.big
+	}
+	return b.small
+}
+
+// took says how much was read into the last buffer.
+func (b *buffer) took(n int) {
+	switch {
+	case b.big == nil && n == len(b.small):
+		b.big = b.pool.Get().(*[]byte)
+	case b.big != nil && n <= len(b.small):
+		b.release()
+	}
+}
+
+func (b *buffer) release() {
+	if b.big != nil {
+		b.pool.Put(b.big)
+		b.big = nil
+	}
+}
