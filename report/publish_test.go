@@ -187,7 +187,9 @@ func TestReportsNameTheAcknowledgementBefore(t *testing.T) {
 		p := publish(t, newTransport(), tracker)
 		testkit.Advance(time.Second)
 		p.ack(1) // at 1 s
-		testkit.Advance(4 * time.Second)
+		testkit.Advance(time.Second)
+		p.ack(99) // of no report
+		testkit.Advance(3 * time.Second)
 		began := time.Now() // 5 s
 		testkit.Advance(100 * time.Millisecond)
 		tracker.Observed(web, passed(began, 100*time.Millisecond), true)
