@@ -123,7 +123,7 @@ func (s *sender) run() error {
 			}}
 		case <-renew.C:
 			m = s.token()
-			renew.Reset(s.renewal(time.Now()))
+			renew.Reset(max(s.renewal(time.Now()), minRenewal))
 		}
 		if m == nil {
 			continue
@@ -138,9 +138,10 @@ func (s *sender) run() error {
 func (s *sender) refreshed() *supervisorv1.GatewayMessage {
 	services, err := s.server.cfg.Directory.Services(s.stream.Context(), s.live.sandboxID)
 	if err != nil {
-		// The session starts over, and with it the desired state.
-		s.server.cfg.Logger.Warn("reading a desired state failed", "sandbox_id", s.live.sandboxID, "error", err)
-		s.live.mux.Close()
+		if s.stream.Context().Err() == nil {
+			s.server.cfg.Logger.Warn("reading a desired state failed", "sandbox_id", s.live.sandboxID, "error", err)
+		}
+		s.live.mux.Close() // the session starts over, and with it the desired state
 		return nil
 	}
 	m, changed := s.intake.Desired(services)
@@ -156,11 +157,7 @@ const minRenewal = time.Minute
 // renewal tells when the session's token should be replaced: at half of its
 // life.
 func (s *sender) renewal(now time.Time) time.Duration {
-	left := s.live.expires.Sub(now) - s.server.cfg.Tokens.TokenLifetime()/2
-	if now.After(s.live.expires) || left < 0 {
-		left = 0
-	}
-	return max(left, minRenewal)
+	return max(0, s.live.expires.Sub(now)-s.server.cfg.Tokens.TokenLifetime()/2)
 }
 
 func (s *sender) token() *supervisorv1.GatewayMessage {

@@ -13,6 +13,7 @@ import (
 type Metrics struct {
 	handshakes   *prometheus.CounterVec
 	conflicts    prometheus.Counter
+	ends         *prometheus.CounterVec
 	reports      *prometheus.CounterVec
 	observations *prometheus.CounterVec
 }
@@ -39,6 +40,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sandbox_gateway_identity_conflicts_total",
 			Help: "Times that two agents claimed one sandbox.",
 		}),
+		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sandbox_gateway_sessions_ended_total",
+			Help: "Sessions that have ended by why.",
+		}, []string{"reason"}),
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sandbox_gateway_reports_total",
 			Help: "Reports of agents by what became of them.",
@@ -51,13 +56,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, result := range handshakeResults {
 		m.handshakes.WithLabelValues(result)
 	}
+	for _, reason := range []string{"silent", "displaced", "protocol", "stalled", "closed", "lost"} {
+		m.ends.WithLabelValues(reason)
+	}
 	for _, result := range []string{"accepted", "superseded", "invalid", "too_large"} {
 		m.reports.WithLabelValues(result)
 	}
 	for _, outcome := range []string{"pass", "fail", "inconclusive", "unknown_service", "unproven"} {
 		m.observations.WithLabelValues(outcome)
 	}
-	reg.MustRegister(m.handshakes, m.conflicts, m.reports, m.observations)
+	reg.MustRegister(m.handshakes, m.conflicts, m.ends, m.reports, m.observations)
 	return m
 }
 
@@ -69,5 +77,6 @@ func (m *Metrics) handshake(status int) {
 	m.handshakes.WithLabelValues(result).Inc()
 }
 
+func (m *Metrics) ended(reason string)        { m.ends.WithLabelValues(reason).Inc() }
 func (m *Metrics) report(result string)       { m.reports.WithLabelValues(result).Inc() }
 func (m *Metrics) observation(outcome string) { m.observations.WithLabelValues(outcome).Inc() }

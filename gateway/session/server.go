@@ -62,7 +62,7 @@ type Server struct {
 	stopped  bool // no session is started any more
 	registry *Registry
 	live     map[uint64]*live
-	wg       sync.WaitGroup // of the sessions in live
+	wg       sync.WaitGroup // of what works for the sessions in live
 }
 
 // New returns a Server; Run makes it work.
@@ -77,6 +77,7 @@ func New(cfg Config) *Server {
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(8), grpc.MaxHeaderListSize(8<<10),
 		grpc.ConnectionTimeout(mux.HandshakeTimeout),
+		grpc.WaitForHandlers(true),
 	)
 	supervisorv1.RegisterSupervisorServer(s.grpc, &control{server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, cfg.Health)
@@ -125,7 +126,7 @@ func (s *Server) Refresh(sandboxID string) {
 // deleted.
 func (s *Server) Close(sandboxID string) {
 	if l := s.holder(sandboxID); l != nil {
-		l.mux.Close()
+		s.end(l)
 	}
 }
 
@@ -144,14 +145,10 @@ func (s *Server) holder(sandboxID string) *live {
 
 func (s *Server) closeAll() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.stopped = true
-	all := make([]*live, 0, len(s.live))
-	for _, l := range s.live {
-		all = append(all, l)
-	}
-	s.mu.Unlock()
-	for _, l := range all {
-		l.mux.Close()
+	for _, l := range s.live { // those that take their time do so together
+		s.wg.Go(func() { l.mux.Close() })
 	}
 }
 
@@ -171,6 +168,7 @@ type live struct {
 	refresh    chan struct{} // size 1: the stored desired state may have changed
 	reported   chan struct{} // size 1: a report came
 	move       *latest.Cell[time.Duration]
+	held       bool // had its sandbox until it was released; under Server.mu
 }
 
 func signal(c chan struct{}) {

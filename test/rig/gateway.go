@@ -84,13 +84,16 @@ func (g *Gateway) admit(a *Agent) (ok bool, retry time.Duration) {
 	if !g.world.Store.admitted(a.generation) {
 		return false, 0
 	}
-	d := g.registry.Decide(sandboxID, a.Instance, g.now())
+	d := g.registry.Decide(sandboxID, a.generation, a.Instance, g.now())
+	if !d.Accept {
+		g.world.log(Event{Kind: Claimed, Instance: a.Instance, Generation: a.generation})
+	}
 	return d.Accept, d.RetryAfter
 }
 
 // claim gives the sandbox to a session that was admitted.
 func (g *Gateway) claim(s *Session) bool {
-	d := g.registry.Claim(sandboxID, s.id, s.instance, g.now())
+	d := g.registry.Claim(sandboxID, s.id, s.generation, s.instance, g.now())
 	g.world.log(Event{Kind: Claimed, Session: s.id, Instance: s.instance, Generation: s.generation, Accepted: d.Accept})
 	if !d.Accept {
 		return false
