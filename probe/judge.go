@@ -106,6 +106,13 @@ func (j *Judge) Observe(a Attempt, extra bool) (v Verdict, changed bool) {
 	return j.verdict, changed
 }
 
+// Suspended takes note that nothing could be observed for a while: fails before
+// and after that are not in a row. The description of the latest attempt stays.
+func (j *Judge) Suspended() {
+	j.hysteresis.Step(Inconclusive, false)
+	j.verdict.Failures = j.hysteresis.Failures()
+}
+
 // Verdict returns what the judge last said.
 func (j *Judge) Verdict() Verdict { return j.verdict }
 

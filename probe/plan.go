@@ -26,10 +26,10 @@ type plan struct {
 	next      time.Time // when the next round is due
 	entries   []*entry  // in the order of the list
 	byName    map[string]*entry
-	flying    map[string]bool // names with an attempt in flight, of any configuration
-	queue     []*entry        // to start, in this order
-	headSince time.Time       // since when the head of the queue waits
-	rounds    []*round        // not all in
+	flying    map[string]*entry // what is in flight, of any configuration
+	queue     []*entry          // to start, in this order
+	headSince time.Time         // since when the head of the queue waits
+	rounds    []*round          // not all in
 }
 
 // entry is a service of the present list.
@@ -41,8 +41,9 @@ type entry struct {
 	quickMade  int
 	quickAt    time.Time // of the next quick attempt; zero if none is due
 	queued     bool
-	extra      bool     // whether the attempt queued or in flight is off the timer
-	waiting    []*round // rounds that wait for that attempt
+	extra      bool      // whether the attempt queued or in flight is off the timer
+	started    time.Time // of the attempt in flight
+	waiting    []*round  // rounds that wait for that attempt
 }
 
 // round is a burst of attempts.
@@ -53,7 +54,7 @@ type round struct {
 }
 
 func newPlan(first time.Time) *plan {
-	return &plan{next: first, byName: map[string]*entry{}, flying: map[string]bool{}}
+	return &plan{next: first, byName: map[string]*entry{}, flying: map[string]*entry{}}
 }
 
 // replace takes over a list. A service that is new, or that has another
@@ -92,7 +93,7 @@ func (p *plan) replace(services []Service, now time.Time) (came, went []*entry, 
 func (p *plan) begin(extra bool, now time.Time) (ended int) {
 	r := &round{start: now}
 	for _, e := range p.entries {
-		if p.flying[e.service.Name] && !e.queued {
+		if p.flying[e.service.Name] != nil && !e.queued {
 			continue
 		}
 		p.enqueue(e, extra, now)
@@ -154,14 +155,14 @@ func (p *plan) start(now time.Time) *entry {
 	p.queue = slices.Delete(p.queue, i, i+1)
 	p.headSince = now
 	e.queued = false
-	p.flying[e.service.Name] = true
+	p.flying[e.service.Name], e.started = e, now
 	return e
 }
 
 // startable returns the index of the first entry in the queue whose name is
 // not in flight in an earlier configuration, or -1.
 func (p *plan) startable() int {
-	return slices.IndexFunc(p.queue, func(e *entry) bool { return !p.flying[e.service.Name] })
+	return slices.IndexFunc(p.queue, func(e *entry) bool { return p.flying[e.service.Name] == nil })
 }
 
 func (p *plan) share() time.Duration { return patience / time.Duration(max(len(p.entries), 1)) }
@@ -182,6 +183,33 @@ func (p *plan) done(e *entry, a Attempt, now time.Time) (v Verdict, changed, cur
 		}
 	}
 	return v, changed, true, p.settle(e)
+}
+
+// suspended takes note that this process did not run for a while before now.
+// Fails before and after that are not in a row. Attempts in flight are worth
+// nothing: their entries go, and others with the same judge come, so that done
+// drops what becomes of them. All are attempted anew, off the timer unless a
+// round is due. It returns also how many rounds have ended.
+func (p *plan) suspended(now time.Time) (came, went []*entry, ended int) {
+	for i, e := range p.entries {
+		if p.flying[e.service.Name] != e {
+			e.judge.Suspended()
+			continue
+		}
+		e.judge.Observe(Attempt{Outcome: Inconclusive, Reason: Suspended, Start: e.started, End: now, Latency: now.Sub(e.started)}, e.extra)
+		ended += p.settle(e)
+		fresh := *e
+		fresh.waiting = nil
+		p.entries[i], p.byName[e.service.Name] = &fresh, &fresh
+		came, went = append(came, &fresh), append(went, e)
+	}
+	for _, e := range came {
+		p.enqueue(e, true, now)
+	}
+	if now.Before(p.next) { // otherwise due begins one
+		ended += p.begin(true, now)
+	}
+	return came, went, ended
 }
 
 // settle tells the rounds that wait for e that they need not, and returns how

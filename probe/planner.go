@@ -37,6 +37,22 @@ func (p *Planner) SetServices(services []Service, now time.Time) { p.replace(ser
 // ProbeNow begins an extra round of all services.
 func (p *Planner) ProbeNow(now time.Time) { p.ended(p.plan.begin(true, now)) }
 
+// Suspended takes note that this process did not run for a while before now:
+// what was in flight is inconclusive, Done drops what becomes of it, fails
+// before and after do not add up, and all services are attempted at once.
+func (p *Planner) Suspended(now time.Time) { p.suspended(now) }
+
+// suspended returns also the entries that took the place of others, which were
+// in flight.
+func (p *Planner) suspended(now time.Time) (came, went []*entry) {
+	came, went, ended := p.plan.suspended(now)
+	for _, e := range came {
+		p.sink.Observed(e.service, e.judge.Verdict(), false)
+	}
+	p.ended(ended)
+	return came, went
+}
+
 // Due does what is due at now. If that began a round, it returns how late.
 func (p *Planner) Due(now time.Time) (late time.Duration, began bool) {
 	late, began, ended := p.plan.due(now)

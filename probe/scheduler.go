@@ -48,6 +48,12 @@ type SchedulerConfig struct {
 	OnAttempt func(Service, Attempt)
 	// OnLate, if set, is told how late each round began, from the loop.
 	OnLate func(time.Duration)
+	// Slept, if set, is asked from the loop, whenever that turns and before it
+	// does anything else, whether this process was suspended since the last
+	// time. late is how late the turn is. If it was, the attempts in flight are
+	// dropped as inconclusive, fails before and after do not add up, and all
+	// services are attempted at once.
+	Slept func(now time.Time, late time.Duration) bool
 }
 
 // Scheduler attempts services on time: all in one burst every Interval, and a
@@ -57,6 +63,7 @@ type Scheduler struct {
 	config   SchedulerConfig
 	services *latest.Cell[[]Service]
 	probe    chan struct{}
+	look     chan struct{}
 	results  chan result
 	planner  *Planner
 	scopes   map[*entry]scope
@@ -81,6 +88,7 @@ func NewScheduler(config SchedulerConfig) *Scheduler {
 		config:   config,
 		services: latest.New[[]Service](),
 		probe:    make(chan struct{}, 1),
+		look:     make(chan struct{}, 1),
 		results:  make(chan result, slots),
 		scopes:   map[*entry]scope{},
 	}
@@ -94,9 +102,15 @@ func (s *Scheduler) SetServices(services []Service) { s.services.Put(slices.Clon
 
 // ProbeNow asks for an extra round of all services at once, which ends with
 // RoundEnded like any other. Requests that the loop has not seen yet are one.
-func (s *Scheduler) ProbeNow() {
+func (s *Scheduler) ProbeNow() { signal(s.probe) }
+
+// Look makes the loop ask Slept: whoever calls it has a reason to believe that
+// it would say yes.
+func (s *Scheduler) Look() { signal(s.look) }
+
+func signal(c chan struct{}) {
 	select {
-	case s.probe <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -114,25 +128,75 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		for p, ok := s.planner.Next(time.Now()); ok; p, ok = s.planner.Next(time.Now()) {
 			go s.attempt(s.scopes[p.entry].ctx, p)
 		}
-		wait := time.Until(s.planner.Wake())
-		if wait <= 0 {
-			s.due()
-			continue
-		}
-		timer.Reset(wait)
-		select {
-		case <-ctx.Done():
+		wake := s.planner.Wake()
+		happened, r := s.wait(ctx, timer, wake)
+		s.slept(ctx, wake)
+		switch happened {
+		case turnEnd:
 			return nil
-		case <-s.services.Ready():
+		case turnList:
 			s.replace(ctx)
-		case <-s.probe:
+		case turnProbe:
 			s.planner.ProbeNow(time.Now())
-		case r := <-s.results:
+		case turnResult:
 			s.done(r)
-		case <-timer.C:
+		case turnTimer:
 			s.due()
+		case turnLook:
 		}
 	}
+}
+
+// turn is what makes the loop turn.
+type turn int
+
+const (
+	turnEnd turn = iota
+	turnList
+	turnProbe
+	turnLook
+	turnResult
+	turnTimer
+)
+
+// wait returns when something has happened, at wake at the latest.
+func (s *Scheduler) wait(ctx context.Context, timer *time.Timer, wake time.Time) (turn, result) {
+	wait := time.Until(wake)
+	if wait <= 0 {
+		return turnTimer, result{}
+	}
+	timer.Reset(wait)
+	select {
+	case <-ctx.Done():
+		return turnEnd, result{}
+	case <-s.services.Ready():
+		return turnList, result{}
+	case <-s.probe:
+		return turnProbe, result{}
+	case <-s.look:
+		return turnLook, result{}
+	case r := <-s.results:
+		return turnResult, r
+	case <-timer.C:
+		return turnTimer, result{}
+	}
+}
+
+// slept finds out whether this process was suspended while it wanted to wait
+// until wake. It comes before whatever has happened meanwhile is looked at:
+// results of attempts that were in flight may be among it.
+func (s *Scheduler) slept(ctx context.Context, wake time.Time) {
+	now := time.Now()
+	if s.config.Slept == nil || !s.config.Slept(now, max(now.Sub(wake), 0)) {
+		return
+	}
+	came, went := s.planner.suspended(now)
+	if s.config.OnAttempt != nil {
+		for _, e := range came {
+			s.config.OnAttempt(e.service, e.judge.Verdict().Latest)
+		}
+	}
+	s.rescope(ctx, came, went)
 }
 
 // join waits for the attempts in flight.
@@ -150,6 +214,12 @@ func (s *Scheduler) replace(ctx context.Context) {
 		return
 	}
 	came, went := s.planner.replace(services, time.Now())
+	s.rescope(ctx, came, went)
+}
+
+// rescope cancels the attempts of entries that went, and lets those of entries
+// that came begin.
+func (s *Scheduler) rescope(ctx context.Context, came, went []*entry) {
 	for _, e := range went {
 		s.scopes[e].cancel()
 		delete(s.scopes, e)

@@ -341,6 +341,7 @@ func TestMissedRounds(t *testing.T) {
 		w.until(90 * time.Second)
 		w.wantTimes("attempts", w.attempts[1], 0, 1000, 6000, 11000, 74502, 81000, 86000)
 		w.wantTimes("late", w.lates, 0, 0, 0, 58502, 0, 0)
+		w.wantTimes("a turn late", []time.Duration{w.turnLate}, 58502)
 	})
 }
 

@@ -40,6 +40,8 @@ type world struct {
 	cancel    context.CancelFunc
 	stopped   chan error
 	onResult  func(Service, Attempt) // from the loop
+	slept     bool                   // what the loop is told when it asks next
+	turnLate  time.Duration          // greatest lateness of a turn
 
 	sync.Mutex
 	answers   map[uint16]answer // by port
@@ -85,6 +87,16 @@ func inWorld(t *testing.T, phase time.Duration, f func(w *world)) {
 				w.Lock()
 				defer w.Unlock()
 				w.lates = append(w.lates, late)
+			},
+			Slept: func(now time.Time, late time.Duration) bool {
+				w.Lock()
+				defer w.Unlock()
+				if !now.Equal(time.Now()) {
+					t.Errorf("%v: asked at %v", w.now(), now)
+				}
+				w.turnLate = max(w.turnLate, late)
+				defer func() { w.slept = false }()
+				return w.slept
 			},
 		})
 		go func() { w.stopped <- w.scheduler.Run(ctx) }()
