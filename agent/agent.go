@@ -38,6 +38,7 @@ type Agent struct {
 	link      *link
 	checker   *readiness.Checker
 	metrics   *collector
+	alone     alone
 }
 
 // New returns an Agent of a new instance.
@@ -104,7 +105,7 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 		}
 	})
 	if a.cfg.Gateway == "" {
-		a.scheduler.SetServices(a.alone())
+		a.scheduler.SetServices(a.alone.revise(a.cfg.Services))
 	}
 	hooks.Ready()
 	ended := make(chan result, 1)
@@ -156,16 +157,6 @@ func (a *Agent) main(ctx context.Context) result {
 	}
 	a.cfg.Logger.Info("the command has ended", "code", code)
 	return result{code, nil}
-}
-
-// alone returns the services of the configuration with revisions of their own.
-func (a *Agent) alone() []probe.Service {
-	services := make([]probe.Service, len(a.cfg.Services))
-	for i, s := range a.cfg.Services {
-		s.Revision = uint64(i + 1)
-		services[i] = s
-	}
-	return services
 }
 
 func (a *Agent) serveOps(ctx context.Context) {

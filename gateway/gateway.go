@@ -45,6 +45,7 @@ type Gateway struct {
 	lifecycle *lifecycle.Manager
 	sessions  *session.Server
 	checker   *readiness.Checker
+	cache     *health.Cache
 	api       *grpc.Server
 	agents    [2]*http.Server // of the supervisor listener and of the socket
 	listeners listeners
@@ -55,7 +56,10 @@ type Gateway struct {
 
 // New opens the gateway's state and binds its listeners.
 func New(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Gateway, err error) {
-	g := &Gateway{cfg: cfg, logger: logger, registry: obs.NewRegistry("sandbox_gateway"), stopTimeout: StopTimeout}
+	g := &Gateway{
+		cfg: cfg, logger: logger, registry: obs.NewRegistry("sandbox_gateway"),
+		cache: health.NewCache(), stopTimeout: StopTimeout,
+	}
 	defer func() {
 		if err != nil {
 			g.Close()
@@ -93,7 +97,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Gateway, err 
 
 // wire makes the parts know each other.
 func (g *Gateway) wire() {
-	cache := health.NewCache()
+	cache := g.cache
 	started := time.Now()
 	rc := runtime.Config{
 		Dir: filepath.Join(g.cfg.StateDir, "sandboxes"), StateDir: g.cfg.StateDir,

@@ -6,7 +6,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandbox-agent/sandbox-agent/agent"
+	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 	"github.com/sandbox-agent/sandbox-agent/internal/settings"
 	"github.com/sandbox-agent/sandbox-agent/probe"
@@ -54,13 +57,26 @@ func (o *options) register(cmd *cobra.Command) {
 	f.StringSliceVar(&o.services, "service", nil, "service to probe without a gateway, NAME=PORT or NAME=PORT/READINESS/PATH; repeatable")
 	f.StringVar(&o.file, "config", "", "YAML file with these settings, named as the flags are")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&o.logFormat, "log-format", "text", "text, json, or journal: text for systemd's journal")
+}
+
+// logger returns the logger that the options ask for, and sets its level.
+func (o *options) logger(w io.Writer, level *slog.LevelVar) (*slog.Logger, error) {
+	l, err := obs.ParseLevel(o.logLevel)
+	if err != nil {
+		return nil, err
+	}
+	level.Set(l)
+	return obs.NewLogger(w, level, o.logFormat)
 }
 
 // load completes the options from environment, credentials and file, and
 // checks them.
 func (o *options) load(cmd *cobra.Command, environ []string) error {
 	if err := settings.Fill(cmd.Flags(), o.file, envPrefix, environ, "config", "help", "probe"); err != nil {
+		return err
+	}
+	if _, err := obs.ParseLevel(o.logLevel); err != nil {
 		return err
 	}
 	env := lookup(environ)

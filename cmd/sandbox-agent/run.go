@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"syscall"
 	"time"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/sandbox-agent/sandbox-agent/agent"
 	"github.com/sandbox-agent/sandbox-agent/agent/command"
-	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 	"github.com/sandbox-agent/sandbox-agent/internal/sdnotify"
 )
 
@@ -23,7 +23,8 @@ func runCommand(signals <-chan os.Signal, environ []string, out *outcome) *cobra
 		Use:   "run [flags] [-- COMMAND ...]",
 		Short: "Run the agent, and a command under it",
 		Long: "Run the agent until SIGTERM or SIGINT, or until COMMAND has ended; then exit with its status.\n" +
-			"As process 1 of a container the agent reaps orphans too. Other signals go to COMMAND.\n" +
+			"As process 1 of a container the agent reaps orphans too. Other signals go to COMMAND;\n" +
+			"without one, SIGHUP makes the agent read log-level and service again.\n" +
 			"Every flag can be set as " + envPrefix + "FLAG_NAME too, or in the file given by --config.",
 		Example: "  sandbox-agent run --gateway https://gateway.example:17690 --token-file /run/sandbox/token --ca-file /run/sandbox/ca.crt -- python3 -m http.server 8080\n" +
 			"  sandbox-agent run --service web=8080 --service api=9000/readyz",
@@ -31,13 +32,15 @@ func runCommand(signals <-chan os.Signal, environ []string, out *outcome) *cobra
 			if err := o.load(cmd, environ); err != nil {
 				return err
 			}
-			logger, err := obs.NewLogger(cmd.ErrOrStderr(), o.logLevel, o.logFormat)
+			var level slog.LevelVar
+			logger, err := o.logger(cmd.ErrOrStderr(), &level)
 			if err != nil {
 				return err
 			}
 			out.accepted = true
 			o.agent.Logger = logger
-			out.code, err = runAgent(cmd.Context(), signals, o.agent, args, environ)
+			r := &reloader{cmd: cmd, environ: environ, level: &level, logger: logger}
+			out.code, err = runAgent(cmd.Context(), signals, o.agent, args, environ, r)
 			return err
 		},
 	}
@@ -46,7 +49,7 @@ func runCommand(signals <-chan os.Signal, environ []string, out *outcome) *cobra
 }
 
 // runAgent runs the agent, its command, and the reaper where this is process 1.
-func runAgent(ctx context.Context, signals <-chan os.Signal, cfg agent.Config, argv, environ []string) (int, error) {
+func runAgent(ctx context.Context, signals <-chan os.Signal, cfg agent.Config, argv, environ []string, r *reloader) (int, error) {
 	notifier, err := sdnotify.New(lookup(environ), os.Getpid())
 	if err != nil {
 		return 1, err
@@ -82,7 +85,15 @@ func runAgent(ctx context.Context, signals <-chan os.Signal, cfg agent.Config, a
 	})()
 	asked, stop := context.WithCancel(ctx)
 	defer stop()
-	defer background(ctx, func(ctx context.Context) { relay(ctx, stop, signals, forwarded) })()
+	hup := func() {}
+	if len(argv) == 0 {
+		hup = func() {
+			if err := notifier.Reload(func() { r.reload(a) }); err != nil {
+				failed(err)
+			}
+		}
+	}
+	defer background(ctx, func(ctx context.Context) { relay(ctx, stop, hup, signals, forwarded) })()
 	cfg.Logger.Info("agent started", "ops", a.OpsAddr().String())
 	return a.Run(asked, agent.Hooks{
 		Ready:    func() { notify(sdnotify.Ready) },
@@ -100,16 +111,20 @@ func background(ctx context.Context, f func(context.Context)) (stop func()) {
 }
 
 // relay hands signals on: those that mean stop end ctx, the others are the
+// command's. hup is called for SIGHUP too, and does nothing if that is the
 // command's.
-func relay(ctx context.Context, stop func(), signals <-chan os.Signal, forwarded chan<- os.Signal) {
+func relay(ctx context.Context, stop, hup func(), signals <-chan os.Signal, forwarded chan<- os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case s := <-signals:
-			if s == syscall.SIGTERM || s == syscall.SIGINT {
+			switch s {
+			case syscall.SIGTERM, syscall.SIGINT:
 				stop()
 				return
+			case syscall.SIGHUP:
+				hup()
 			}
 			select {
 			case forwarded <- s:

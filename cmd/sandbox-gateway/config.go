@@ -4,11 +4,19 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway"
+	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 	"github.com/sandbox-agent/sandbox-agent/internal/settings"
 )
@@ -16,6 +24,9 @@ import (
 const (
 	envPrefix   = "SANDBOX_GATEWAY_"
 	databaseURL = envPrefix + "DATABASE_URL"
+	// Credentials of the service manager (systemd.exec(5)).
+	credentialsVar     = "CREDENTIALS_DIRECTORY"
+	databaseCredential = "sandbox-database-url"
 )
 
 // options are the flags of serve and check.
@@ -43,7 +54,7 @@ func (o *options) register(cmd *cobra.Command) {
 	f.DurationVar(&c.TokenLifetime, "token-lifetime", c.TokenLifetime, "validity of sandbox tokens; agents renew them at half of it")
 	f.StringVar(&o.file, "config", "", "YAML file with these settings, named as the flags are")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&o.logFormat, "log-format", "text", "text, json, or journal: text for systemd's journal")
 }
 
 // load completes the options from environment and file, and checks them.
@@ -51,10 +62,54 @@ func (o *options) load(cmd *cobra.Command, environ []string) error {
 	if err := settings.Fill(cmd.Flags(), o.file, envPrefix, environ, "config", "help"); err != nil {
 		return err
 	}
-	for _, kv := range environ {
-		if v, ok := strings.CutPrefix(kv, databaseURL+"="); ok {
-			o.gateway.DatabaseURL = secret.New(v)
-		}
+	if _, err := obs.ParseLevel(o.logLevel); err != nil {
+		return err
 	}
+	url, err := readDatabaseURL(lookup(environ))
+	if err != nil {
+		return err
+	}
+	o.gateway.DatabaseURL = url
 	return o.gateway.Validate()
+}
+
+// maxURL bounds what is read as a URL, in bytes.
+const maxURL = 64 << 10
+
+// readDatabaseURL returns the URL that the environment or a credential of the
+// service manager holds; the zero String if neither does.
+func readDatabaseURL(env func(string) string) (none secret.String, err error) {
+	if v := env(databaseURL); v != "" {
+		return secret.New(v), nil
+	}
+	dir := env(credentialsVar)
+	if dir == "" {
+		return none, nil
+	}
+	f, err := os.Open(filepath.Join(dir, databaseCredential))
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("credential: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxURL+1))
+	if err != nil {
+		return none, fmt.Errorf("credential: %w", err)
+	}
+	if len(b) > maxURL {
+		return none, fmt.Errorf("credential: %s has more than %d bytes", databaseCredential, maxURL)
+	}
+	return secret.New(strings.TrimSpace(string(b))), nil
+}
+
+// logger returns the logger that the options ask for, and sets its level.
+func (o *options) logger(w io.Writer, level *slog.LevelVar) (*slog.Logger, error) {
+	l, err := obs.ParseLevel(o.logLevel)
+	if err != nil {
+		return nil, err
+	}
+	level.Set(l)
+	return obs.NewLogger(w, level, o.logFormat)
 }

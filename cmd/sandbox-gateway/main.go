@@ -21,8 +21,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == runtime.InitArg {
 		os.Exit(runtime.Init(os.Args[2:]))
 	}
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	os.Exit(run(context.Background(), signals, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 

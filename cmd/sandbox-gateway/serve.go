@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway"
-	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 	"github.com/sandbox-agent/sandbox-agent/internal/sdnotify"
 )
 
@@ -23,62 +24,100 @@ func serveCommand(signals <-chan os.Signal, environ []string, status *int) *cobr
 		Short: "Run the gateway",
 		Long: "Run the gateway until SIGTERM or SIGINT, then drain; a second signal cuts the grace.\n" +
 			"Every flag can be set as " + envPrefix + "FLAG_NAME too, or in the file given by --config.\n" +
-			"PostgreSQL instead of SQLite is chosen by " + databaseURL + ".",
+			"PostgreSQL instead of SQLite is chosen by " + databaseURL + ", or the credential " + databaseCredential + ".\n" +
+			"SIGHUP makes the gateway read log-level again. Sockets that a service manager passes replace the\n" +
+			"addresses; their names are grpc, http, supervisor, supervisor-socket and ops.",
 		Example: "  sandbox-gateway serve --state-dir /var/lib/sandbox-gateway",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.load(cmd, environ); err != nil {
 				return err
 			}
-			logger, err := obs.NewLogger(cmd.ErrOrStderr(), o.logLevel, o.logFormat)
+			var level slog.LevelVar
+			logger, err := o.logger(cmd.ErrOrStderr(), &level)
 			if err != nil {
 				return err
 			}
 			*status = 1
-			return serve(cmd.Context(), signals, o.gateway, logger, environ)
+			if o.gateway.Inherited, err = inherited(); err != nil {
+				return err
+			}
+			r := &reloader{cmd: cmd, environ: environ, level: &level, logger: logger}
+			return serve(cmd.Context(), signals, o.gateway, logger, environ, r)
 		},
 	}
 	o.register(cmd)
 	return cmd
 }
 
-func serve(ctx context.Context, signals <-chan os.Signal, cfg gateway.Config, logger *slog.Logger, environ []string) error {
+func serve(ctx context.Context, signals <-chan os.Signal, cfg gateway.Config, logger *slog.Logger, environ []string, r *reloader) error {
 	notifier, err := sdnotify.New(lookup(environ), os.Getpid())
 	if err != nil {
 		return err
 	}
+	failed := func(err error) { logger.Warn("telling the service manager failed", "error", err) }
 	notify := func(message ...string) {
 		if err := notifier.Notify(message...); err != nil {
-			logger.Warn("telling the service manager failed", "error", err)
+			failed(err)
 		}
 	}
 	g, err := gateway.New(ctx, cfg, logger)
 	if err != nil {
 		return err
 	}
+	defer background(ctx, func(ctx context.Context) {
+		notifier.Run(ctx, sdnotify.Pulse{
+			Alive:  func() bool { return g.Alive(time.Now()) },
+			Status: g.Summary,
+			Failed: failed,
+		})
+	})()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cut := make(chan struct{})
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() { // the first signal drains, the second cuts the grace
-		for _, act := range []func(){cancel, func() { close(cut) }} {
-			select {
-			case <-signals:
-				act()
-			case <-stopped:
-				return
+	defer background(ctx, func(ctx context.Context) {
+		act(ctx, signals, func() {
+			if err := notifier.Reload(r.reload); err != nil {
+				failed(err)
 			}
-		}
-	}()
+		}, cancel, func() { close(cut) })
+	})()
 	return g.Run(ctx, gateway.Hooks{
 		Ready: func() {
 			logger.Info("gateway started", "state_dir", cfg.StateDir)
 			notify(sdnotify.Ready)
 		},
-		Stopping: func() { notify(sdnotify.Stopping, "STATUS=draining") },
+		Stopping: func() { notify(sdnotify.Stopping, "STATUS="+g.Summary()) },
 		Cut:      cut,
 	})
+}
+
+// act turns signals into acts until ctx ends: SIGHUP reloads, the first other
+// signal takes the first step, the second the second.
+func act(ctx context.Context, signals <-chan os.Signal, reload func(), steps ...func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGHUP:
+				reload()
+			case len(steps) > 0:
+				steps[0]()
+				steps = steps[1:]
+			}
+		}
+	}
+}
+
+// background runs f until the returned function is called, which waits for
+// its end.
+func background(ctx context.Context, f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	return func() { cancel(); <-done }
 }
 
 // lookup reads a variable of an environment.

@@ -51,6 +51,7 @@ modernc.org/sqlite, github.com/jackc/pgx, github.com/pressly/goose < gateway/sto
 github.com/spf13/cobra < cmd/...
 github.com/spf13/pflag < cmd/..., internal/settings
 github.com/knadh/koanf < internal/settings
+github.com/coreos/go-systemd < cmd/sandbox-gateway
 sigs.k8s.io/yaml, golang.org/x/term < cmd/...
 google.golang.org/grpc < api/..., readiness, agent, gateway/api, gateway/session, gateway/watch, gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
 google.golang.org/protobuf < api/..., report/wire, agent, gateway/..., gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
@@ -89,6 +90,6 @@ var because = []struct{ from, to, reason string }{
 	{"*", "github.com/pressly/goose", "migrations belong to the store"},
 	{"*", "github.com/spf13", "flags are parsed in cmd/ and reach a package as its Config"},
 	{"*", "github.com/knadh/koanf", "configuration is read by internal/settings for cmd/ and reaches a package as its Config"},
-	{"*", "github.com/coreos/go-systemd", "internal/sdnotify speaks the service manager's protocol, a datagram, by itself"},
+	{"*", "github.com/coreos/go-systemd", "the gateway's command takes over the sockets that were passed; what a daemon tells its service manager, one datagram, internal/sdnotify sends by itself"},
 	{"*", "go.uber.org/goleak", "use testkit.Main, which runs the leak check"},
 }

@@ -6,8 +6,6 @@ package obs
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,23 +18,6 @@ import (
 
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
 )
-
-// NewLogger returns a logger that writes to w. level is debug, info, warn or
-// error; format is text or json.
-func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("log-level: %q is not one of debug, info, warn, error", level)
-	}
-	opts := &slog.HandlerOptions{Level: l}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
-	}
-	return nil, fmt.Errorf("log-format: %q is not one of text, json", format)
-}
 
 // NewRegistry returns a registry with the metrics of the process and a gauge
 // NAME_build_info.

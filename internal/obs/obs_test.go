@@ -4,7 +4,6 @@
 package obs
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -16,24 +15,6 @@ import (
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
-
-func TestNewLogger(t *testing.T) {
-	var out bytes.Buffer
-	l, err := NewLogger(&out, "warn", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Info("quiet")
-	l.Warn("loud")
-	if got := out.String(); strings.Contains(got, "quiet") || !strings.Contains(got, `"msg":"loud"`) {
-		t.Fatalf("logged %q", got)
-	}
-	for _, bad := range [][2]string{{"chatty", "text"}, {"info", "xml"}} {
-		if _, err := NewLogger(&out, bad[0], bad[1]); err == nil {
-			t.Errorf("NewLogger(%q, %q) succeeded", bad[0], bad[1])
-		}
-	}
-}
 
 func TestOpsHandlerServesMetricsUntilStopped(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -4,11 +4,14 @@
 package sdnotify
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Assignments that Notify is called with most; STATUS= is free text for people.
@@ -70,6 +73,18 @@ func (n Notifier) Enabled() bool { return n.socket != "" }
 // Interval returns how often to send Watchdog: half of what the service
 // manager tolerates, or 0 if it does not watch this process.
 func (n Notifier) Interval() time.Duration { return n.watchdog / 2 }
+
+// Reload runs f between the messages that a reload has begun and has ended. The
+// first names the instant, which Type=notify-reload wants.
+func (n Notifier) Reload(f func()) error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return fmt.Errorf("clock: %w", err)
+	}
+	begun := n.Notify(Reloading, fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/1000))
+	f()
+	return errors.Join(begun, n.Notify(Ready))
+}
 
 // Notify sends the assignments ("READY=1", "STATUS=…") as one message. It
 // returns nil without a service manager. It never blocks longer than a second.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -94,6 +95,24 @@ func TestT16EnvironmentIsKept(t *testing.T) {
 	}
 	if n.Interval() != 1500*time.Millisecond {
 		t.Fatalf("Interval() = %v after the variable went away", n.Interval())
+	}
+}
+
+func TestReload(t *testing.T) {
+	conn := listen(t, filepath.Join(t.TempDir(), "notify"))
+	n, err := New(env(map[string]string{"NOTIFY_SOCKET": conn.LocalAddr().String()}), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Reload(func() {
+		if got := receive(t, conn); !regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*$`).MatchString(got) {
+			t.Errorf("before: received %q", got)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, conn); got != Ready {
+		t.Errorf("after: received %q", got)
 	}
 }
 

@@ -97,3 +97,35 @@ func text(v any) (string, error) {
 	}
 	return "", fmt.Errorf("is neither a text, a number, a switch nor a list of texts")
 }
+
+// Copy gives to the flags of the command line that from has been given, so
+// that Fill can complete them anew. Flags that to does not have are left out.
+func Copy(to, from *pflag.FlagSet) (err error) {
+	from.Visit(func(f *pflag.Flag) {
+		if to.Lookup(f.Name) == nil || err != nil {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values { // a list grows with each Set
+			if err = to.Set(f.Name, v); err != nil {
+				return
+			}
+		}
+	})
+	return err
+}
+
+// Differences returns the names of the flags of a whose values are others in
+// b, in order.
+func Differences(a, b *pflag.FlagSet) []string {
+	var names []string
+	a.VisitAll(func(f *pflag.Flag) {
+		if other := b.Lookup(f.Name); other != nil && other.Value.String() != f.Value.String() {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}

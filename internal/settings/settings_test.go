@@ -6,6 +6,7 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +76,39 @@ func TestBadSources(t *testing.T) {
 	}
 	if err := Fill(flags(), "", "TEST_", []string{"TEST_DRAIN_GRACE=soon"}); err == nil || !strings.Contains(err.Error(), "environment: drain-grace") {
 		t.Errorf("a bad variable: %v", err)
+	}
+}
+
+func TestCopyAndDifferences(t *testing.T) {
+	flags := func() (*pflag.FlagSet, *[]string) {
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		fs.String("level", "info", "")
+		fs.Duration("grace", time.Second, "")
+		return fs, fs.StringSlice("service", nil, "")
+	}
+	a, _ := flags()
+	a.Bool("only-here", false, "")
+	if err := a.Parse([]string{"--service", "x=1,y=2", "--service=z=3", "--grace", "2s", "--only-here"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Fill(a, "", "P_", []string{"P_LEVEL=debug"}); err != nil {
+		t.Fatal(err)
+	}
+	b, services := flags()
+	if err := Copy(b, a); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x=1", "y=2", "z=3"}; !slices.Equal(*services, want) {
+		t.Errorf("services %q, want %q", *services, want)
+	}
+	// What came from the environment is not of the command line.
+	if got := Differences(a, b); !slices.Equal(got, []string{"level"}) {
+		t.Errorf("differences %q, want level alone", got)
+	}
+	if err := Fill(b, "", "P_", []string{"P_LEVEL=debug", "P_GRACE=9s"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := Differences(a, b); got != nil {
+		t.Errorf("differences %q, want none: the command line wins again", got)
 	}
 }
