@@ -49,9 +49,10 @@ func Health(a health.Answer, readiness bool, now time.Time) *openshellv1.Service
 }
 
 // timestamp renders an instant of the monotonic clock by its distance to now,
-// so that a step of the wall clock between the two does not show.
+// so that a step of the wall clock between the two does not show. Nothing finer
+// than a millisecond is known.
 func timestamp(at, now time.Time) *timestamppb.Timestamp {
-	return timestamppb.New(now.Round(0).Add(at.Sub(now)))
+	return timestamppb.New(now.Round(0).Add(at.Sub(now)).Truncate(time.Millisecond))
 }
 
 var unknownMessages = map[health.Reason]string{

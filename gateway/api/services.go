@@ -138,7 +138,7 @@ func (s *Server) ListServices(ctx context.Context, r *openshellv1.ListServicesRe
 	}
 	if r.GetSandbox() != "" {
 		if workspace == "" {
-			return nil, invalid("sandbox", "%q cannot be asked for in all workspaces; name its workspace", r.GetSandbox())
+			return nil, invalid("sandbox", "%.64q cannot be asked for in all workspaces; name its workspace", r.GetSandbox())
 		}
 		if err := validName("sandbox", r.GetSandbox()); err != nil {
 			return nil, err

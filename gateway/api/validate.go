@@ -152,7 +152,7 @@ func validSpec(s *openshellv1.SandboxSpec) error {
 	for _, k := range slices.Sorted(maps.Keys(s.GetEnvironment())) {
 		v := s.GetEnvironment()[k]
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
-			return invalid("spec.environment", "name %q: names must not be empty or contain \"=\", nothing may contain a zero byte", k)
+			return invalid("spec.environment", "name %.64q: names must not be empty or contain \"=\", nothing may contain a zero byte", k)
 		}
 		total += len(k) + len(v) + 2
 	}
@@ -163,7 +163,7 @@ func validSpec(s *openshellv1.SandboxSpec) error {
 		return invalid("spec.template.image", "is longer than 512 bytes or contains control characters")
 	}
 	if l := s.GetLogLevel(); l != "" && l != "debug" && l != "info" && l != "warn" && l != "error" {
-		return invalid("spec.log_level", "%q is not one of debug, info, warn, error", l)
+		return invalid("spec.log_level", "%.64q is not one of debug, info, warn, error", l)
 	}
 	return nil
 }
@@ -177,10 +177,10 @@ func selector(text string) (map[string]string, error) {
 	for term := range strings.SplitSeq(text, ",") {
 		k, v, ok := strings.Cut(term, "=")
 		if !ok || k == "" {
-			return nil, invalid("label_selector", "term %q is not of the form key=value", term)
+			return nil, invalid("label_selector", "term %.64q is not of the form key=value", term)
 		}
 		if old, twice := m[k]; twice && old != v {
-			return nil, invalid("label_selector", "key %q is asked to have two values", k)
+			return nil, invalid("label_selector", "key %.64q is asked to have two values", k)
 		}
 		m[k] = v
 	}

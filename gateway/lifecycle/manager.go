@@ -164,7 +164,7 @@ func (m *Manager) Replay(ctx context.Context, req store.Request) (response []byt
 func (m *Manager) driver(name string) (runtime.Driver, error) {
 	d, ok := m.cfg.Drivers[name]
 	if !ok {
-		return nil, fmt.Errorf("%w %q", ErrUnknownDriver, name)
+		return nil, fmt.Errorf("%w %.64q", ErrUnknownDriver, name)
 	}
 	return d, nil
 }
