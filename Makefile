@@ -57,7 +57,11 @@ e2e: build setup-e2e ## end-to-end tests on the real binaries in real namespaces
 
 .PHONY: test-postgres
 test-postgres: setup-postgres ## the store's tests on a throwaway PostgreSQL
-	test/postgres.sh
+	test/postgres.sh $(GO) test -count=1 ./gateway/store/...
+
+.PHONY: e2e-balancer
+e2e-balancer: build setup-postgres setup-balancer ## rolling restarts behind a real HAProxy, on a throwaway PostgreSQL
+	test/postgres.sh $(GO) test -count=1 -v ./test/balancer
 
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)
@@ -86,7 +90,7 @@ tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tool
 
 .PHONY: setup
 setup: ## install the Debian packages that any target needs
-	.ci/setup race check e2e postgres
+	.ci/setup race check e2e postgres balancer
 
 .PHONY: clean
 clean: ## remove what was built
@@ -128,8 +132,8 @@ check-arch:
 check-shell: setup-check
 	shellcheck $(SCRIPTS)
 
-.PHONY: setup-race setup-check setup-e2e setup-postgres
-setup-race setup-check setup-e2e setup-postgres: setup-%:
+.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer
+setup-race setup-check setup-e2e setup-postgres setup-balancer: setup-%:
 	@.ci/setup $*
 
 # Tools are built from the versions that tools/go.mod and tools/package.json pin.

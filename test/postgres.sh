@@ -2,9 +2,9 @@
 # Copyright The sandbox-agent Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs the store's tests on a PostgreSQL of their own: a new cluster in a
-# temporary directory, on a free port of the loopback, removed at the end.
-# Arguments go to go test.
+# Runs a command with a PostgreSQL of its own, named by TEST_DATABASE_URL: a new
+# cluster in a temporary directory, on a free port of the loopback, removed at
+# the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,4 +33,4 @@ start() {
 start || start || start || { cat "$dir/log" >&2; exit 1; }
 
 export TEST_DATABASE_URL="postgres://postgres@127.0.0.1:$port/postgres?sslmode=disable"
-go test -count=1 "$@" ./gateway/store/...
+"$@"
