@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 	"github.com/sandbox-agent/sandbox-agent/gateway/api"
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
@@ -28,6 +29,7 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/gateway/runtime"
 	"github.com/sandbox-agent/sandbox-agent/gateway/session"
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
+	"github.com/sandbox-agent/sandbox-agent/gateway/watch"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
 	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 	"github.com/sandbox-agent/sandbox-agent/mux"
@@ -44,6 +46,7 @@ type Gateway struct {
 	drivers   map[string]runtime.Driver
 	lifecycle *lifecycle.Manager
 	sessions  *session.Server
+	watch     *watch.Server
 	checker   *readiness.Checker
 	cache     *health.Cache
 	api       *grpc.Server
@@ -77,7 +80,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Gateway, err 
 	}
 	if g.store, err = store.Open(ctx, store.Config{
 		Dir: cfg.StateDir, URL: cfg.DatabaseURL.Reveal(), Now: time.Now, Logger: logger,
-		Observe: storeMetrics(g.registry),
+		Observe: storeMetrics(g.registry), Changed: func(id string) { g.watch.Stored(id) },
 	}); err != nil {
 		return nil, err
 	}
@@ -99,6 +102,8 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Gateway, err 
 func (g *Gateway) wire() {
 	cache := g.cache
 	started := time.Now()
+	g.watch = watch.New(watch.Config{Records: g.store, Slots: cache, URLs: g.urls(), Started: started, Logger: g.logger})
+	cache.OnChange(g.watch.Touch)
 	rc := runtime.Config{
 		Dir: filepath.Join(g.cfg.StateDir, "sandboxes"), StateDir: g.cfg.StateDir,
 		Socket: g.cfg.socket(), AgentPath: g.cfg.AgentPath, OnExit: g.exited, Logger: g.logger,
@@ -109,7 +114,7 @@ func (g *Gateway) wire() {
 		Store: g.store, Drivers: g.drivers, Issue: g.identity.Issue,
 		Disconnect: func(id string) { g.sessions.Close(id) }, Cache: cache, Logger: g.logger,
 	})
-	grpcHealth := newGRPCHealth(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName)
+	grpcHealth := newGRPCHealth(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName, sandboxv1.ServiceHealthWatch_ServiceDesc.ServiceName)
 	g.sessions = session.New(session.Config{
 		Tokens: g.identity, Directory: directory{g.store, g.lifecycle}, Cache: cache,
 		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,
@@ -133,6 +138,7 @@ func (g *Gateway) wire() {
 		URLs: g.urls(), Hint: g.hint, DefaultDriver: g.cfg.Driver, Ready: g.checker.Ready,
 		Version: buildinfo.Version, Started: started, Logger: g.logger,
 	}))
+	sandboxv1.RegisterServiceHealthWatchServer(g.api, g.watch)
 	grpc_health_v1.RegisterHealthServer(g.api, grpcHealth)
 	reflection.Register(g.api)
 }

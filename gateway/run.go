@@ -70,6 +70,7 @@ func (g *Gateway) Run(ctx context.Context, hooks Hooks) error {
 		return obs.ServeHTTP(checks, g.listeners.ops, obs.OpsHandler(g.registry, g.checker.Handler(true)), g.logger)
 	})
 	serve(&infra, "sessions", func() error { return g.sessions.Run(sessions) })
+	serve(&infra, "watch", func() error { return g.watch.Run(checks) })
 	recovery.Go(func() { g.recover(sessions) })
 	serve(&user, "http", func() error {
 		return obs.ServeHTTP(users, g.listeners.http, g.checker.Handler(false), g.logger)
@@ -124,10 +125,11 @@ func (g *Gateway) drain(hooks Hooks) {
 	}
 }
 
-// stop ends the servers of users and agents: gracefully, and hard once ctx
-// ends.
+// stop ends watches, then the servers of users and agents: gracefully, and hard
+// once ctx ends.
 func (g *Gateway) stop(ctx context.Context) {
 	defer context.AfterFunc(ctx, g.api.Stop)()
+	g.watch.Close() // a graceful stop would wait for them
 	for _, s := range g.agents {
 		s.Close() // sessions were hijacked and go on; only handshakes are cut
 	}

@@ -10,12 +10,41 @@ import (
 
 // Cache holds the slot of each sandbox.
 type Cache struct {
+	changed func(sandboxID string)
+
 	mu    sync.RWMutex
 	slots map[string]Slot
 }
 
 // NewCache returns an empty cache.
-func NewCache() *Cache { return &Cache{slots: make(map[string]Slot)} }
+func NewCache() *Cache {
+	return &Cache{slots: make(map[string]Slot), changed: func(string) {}}
+}
+
+// OnChange makes the cache call f after each change of a sandbox's slot, once a
+// reader can see the change. f runs in whoever made the change and must not
+// wait. Call OnChange before anything else.
+func (c *Cache) OnChange(f func(sandboxID string)) { c.changed = f }
+
+// set stores what f makes of a sandbox's slot, unless it keeps it.
+func (c *Cache) set(sandboxID string, f func(slot Slot, known bool) (Slot, bool)) bool {
+	if !c.swap(sandboxID, f) {
+		return false
+	}
+	c.changed(sandboxID)
+	return true
+}
+
+func (c *Cache) swap(sandboxID string, f func(slot Slot, known bool) (Slot, bool)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot, known := c.slots[sandboxID]
+	slot, change := f(slot, known)
+	if change {
+		c.slots[sandboxID] = slot
+	}
+	return change
+}
 
 // Slot returns what is known of a sandbox; the zero Slot if nothing is.
 func (c *Cache) Slot(sandboxID string) Slot {
@@ -26,40 +55,33 @@ func (c *Cache) Slot(sandboxID string) Slot {
 
 // Connected makes a session the owner of a sandbox's slot.
 func (c *Cache) Connected(sandboxID string, session uint64, instance string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slots[sandboxID] = c.slots[sandboxID].connected(session, instance)
+	c.set(sandboxID, func(slot Slot, _ bool) (Slot, bool) { return slot.connected(session, instance), true })
 }
 
 // Disconnected takes note that a session has ended at the instant now. It has
 // no effect unless that session owns the slot.
 func (c *Cache) Disconnected(sandboxID string, session uint64, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if slot, ok := c.slots[sandboxID]; ok {
-		c.slots[sandboxID] = slot.disconnected(session, now)
-	}
+	c.set(sandboxID, func(slot Slot, known bool) (Slot, bool) { return slot.disconnected(session, now), known })
 }
 
 // Reported stores a report. desired holds the ids of all services that the
 // sandbox has now. Reported returns false, and stores nothing, if the session
 // does not own the slot or the generation is older than the stored one.
 func (c *Cache) Reported(sandboxID string, session, generation uint64, obs []Observation, desired map[string]bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	slot, ok := c.slots[sandboxID]
-	if !ok || slot.Session != session || !slot.Live || generation < slot.Generation {
-		return false
-	}
-	c.slots[sandboxID] = slot.reported(generation, obs, desired)
-	return true
+	return c.set(sandboxID, func(slot Slot, known bool) (Slot, bool) {
+		if !known || slot.Session != session || !slot.Live || generation < slot.Generation {
+			return slot, false
+		}
+		return slot.reported(generation, obs, desired), true
+	})
 }
 
 // Forget drops a sandbox: it was deleted, or began a new generation.
 func (c *Cache) Forget(sandboxID string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.slots, sandboxID)
+	c.mu.Unlock()
+	c.changed(sandboxID)
 }
 
 // Counts are the numbers of what the cache holds.

@@ -94,10 +94,21 @@ func (s *Store) finish(t *transaction, sqlTx *sql.Tx, fn func(Tx) error) error {
 	if err := s.files.verify(); err != nil {
 		return err
 	}
+	// Also of a commit that failed: PostgreSQL may have carried it out.
+	defer s.changed(t.touched)
 	if err := sqlTx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
+}
+
+func (s *Store) changed(sandboxIDs []string) {
+	if s.cfg.Changed == nil {
+		return
+	}
+	for _, id := range sandboxIDs {
+		s.cfg.Changed(id)
+	}
 }
 
 // beginError explains an error of BEGIN: with SQLite it waits for the lock,

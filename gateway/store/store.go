@@ -32,6 +32,10 @@ type Config struct {
 	// "sandboxes", "service", "services", "mutate" and "check", how long it
 	// took with all waiting, and its error. It must not block.
 	Observe func(op string, d time.Duration, err error)
+	// Changed, if set, is told of every sandbox of which a write may have
+	// changed the record or a service, after the commit and before Mutate
+	// returns. It must not block.
+	Changed func(sandboxID string)
 
 	busyTimeout time.Duration // tests shorten it
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -23,6 +24,14 @@ type transaction struct {
 	version int64     // last resource version handed out
 	stored  int64     // what the counter holds
 	failed  error     // first failure of the engine
+	touched []string  // sandboxes whose record or services were written
+}
+
+// touch takes note of a write to a sandbox or its services.
+func (t *transaction) touch(sandboxID string) {
+	if !slices.Contains(t.touched, sandboxID) {
+		t.touched = append(t.touched, sandboxID)
+	}
 }
 
 // lock reads the counter and, with it, becomes the only writer.

@@ -29,6 +29,7 @@ func (tx Tx) UpdateSandbox(s Sandbox) (Sandbox, error) {
 
 // DeleteSandbox deletes a sandbox and its services, or returns ErrNotFound.
 func (tx Tx) DeleteSandbox(id string) error {
+	tx.t.touch(id)
 	n, err := tx.t.exec(tx.t.ctx, "DELETE FROM sandboxes WHERE id = ?1", id)
 	if err == nil && n == 0 {
 		err = ErrNotFound
@@ -48,6 +49,7 @@ func (t *transaction) insertSandbox(s Sandbox) (Sandbox, error) {
 		return Sandbox{}, err
 	}
 	s.ResourceVersion = t.next()
+	t.touch(s.ID)
 	s = s.canonical()
 	n, err := t.exec(t.ctx, "INSERT INTO sandboxes ("+sandboxColumns+") VALUES "+
 		"(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT DO NOTHING",
@@ -79,6 +81,7 @@ func (t *transaction) updateSandbox(s Sandbox) (Sandbox, error) {
 		return Sandbox{}, err
 	}
 	s.ResourceVersion = t.next()
+	t.touch(s.ID)
 	s = s.canonical()
 	_, err = t.exec(t.ctx, "UPDATE sandboxes SET labels = ?2, annotations = ?3, driver = ?4, log_level = ?5, image = ?6, "+
 		"environment = ?7, command = ?8, tty = ?9, resource_version = ?10, generation = ?11, lifecycle = ?12, "+

@@ -48,6 +48,7 @@ func (t *transaction) insertService(s Service) (Service, error) {
 	s.Created = t.now
 	s.ResourceVersion = t.next()
 	s.Revision = s.ResourceVersion
+	t.touch(s.SandboxID)
 	s = s.canonical()
 	n, err := t.exec(t.ctx, "INSERT INTO services ("+serviceColumns+") VALUES "+
 		"(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING",
@@ -94,6 +95,7 @@ func (t *transaction) updateService(s Service) (Service, error) {
 		return old, nil
 	}
 	next.ResourceVersion = t.next()
+	t.touch(next.SandboxID)
 	if configured {
 		next.Revision = next.ResourceVersion
 	}
@@ -115,6 +117,7 @@ func (t *transaction) deleteService(id string, resourceVersion uint64) error {
 	if resourceVersion != 0 && resourceVersion != old.ResourceVersion {
 		return ErrConflict
 	}
+	t.touch(old.SandboxID)
 	_, err = t.exec(t.ctx, "DELETE FROM services WHERE id = ?1", id)
 	return err
 }

@@ -257,8 +257,7 @@ type WatchServicesResponse struct {
 	// them is as of this message, and does not make one.
 	Services []*WatchedService `protobuf:"bytes,4,rep,name=services,proto3" json:"services,omitempty"`
 	// Ages of the observations that stand behind the answers sent so far, of
-	// services whose observation is fresh. At least every 5 s, and not of
-	// services in this message.
+	// services whose observation is fresh. At least every 5 s.
 	Ages          []*ServiceAge `protobuf:"bytes,5,rep,name=ages,proto3" json:"ages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
