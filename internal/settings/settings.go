@@ -24,19 +24,23 @@ import (
 func Fill(fs *pflag.FlagSet, path, prefix string, environ []string, not ...string) error {
 	given := make(map[string]bool)
 	fs.Visit(func(f *pflag.Flag) { given[f.Name] = true })
-	if path != "" {
-		k := koanf.New("\x00") // keys are flat
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("config: %w", err)
-		}
-		if err := k.Load(rawbytes.Provider(content), yaml.Parser()); err != nil {
-			return fmt.Errorf("config: %s: %w", path, err)
-		}
-		if err := fill(fs, k, path, given, not); err != nil {
-			return err
-		}
+	// A list grows with each Set, so that each flag is set once: the strongest
+	// source comes first.
+	if err := fillEnvironment(fs, prefix, environ, given, not); err != nil || path == "" {
+		return err
 	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	k := koanf.New("\x00") // keys are flat
+	if err := k.Load(rawbytes.Provider(content), yaml.Parser()); err != nil {
+		return fmt.Errorf("config: %s: %w", path, err)
+	}
+	return fill(fs, k, path, given, not)
+}
+
+func fillEnvironment(fs *pflag.FlagSet, prefix string, environ []string, given map[string]bool, not []string) error {
 	k := koanf.New("\x00")
 	err := k.Load(env.Provider("\x00", env.Opt{
 		Prefix:      prefix,
@@ -55,7 +59,7 @@ func Fill(fs *pflag.FlagSet, path, prefix string, environ []string, not ...strin
 	return fill(fs, k, "environment", given, not)
 }
 
-// fill sets the flags that k has values for.
+// fill sets the flags that k has values for and that were not given before.
 func fill(fs *pflag.FlagSet, k *koanf.Koanf, source string, given map[string]bool, not []string) error {
 	values := k.All()
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -73,6 +77,7 @@ func fill(fs *pflag.FlagSet, k *koanf.Koanf, source string, given map[string]boo
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", source, name, err)
 		}
+		given[name] = true
 	}
 	return nil
 }

@@ -41,15 +41,42 @@ func TestPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := write(t, "state-dir: /file\ndrain-grace: 1s\ntls-names: [a.example, b.example]\n")
-	environ := []string{"TEST_STATE_DIR=/env", "TEST_DRAIN_GRACE=2s", "TEST_OTHER=x", "PATH=/bin"}
+	environ := []string{"TEST_STATE_DIR=/env", "TEST_DRAIN_GRACE=2s", "TEST_OTHER=x", "PATH=/bin", "TEST_CONFIG=/other"}
 	if err := Fill(fs, path, "TEST_", environ, "config"); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"state-dir": "/flag", "drain-grace": "2s", "tls-names": "[a.example,b.example]",
+		"state-dir": "/flag", "drain-grace": "2s", "tls-names": "[a.example,b.example]", "config": "",
 	} {
 		if got := fs.Lookup(name).Value.String(); got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A list comes from one source alone.
+func TestPrecedenceOfLists(t *testing.T) {
+	path := write(t, "tls-names: [file.example]\n")
+	environ := []string{"TEST_TLS_NAMES=env.example,env2.example"}
+	for want, c := range map[string]struct {
+		args, environ []string
+		path          string
+	}{
+		"[]":                            {},
+		"[file.example]":                {path: path},
+		"[env.example,env2.example]":    {path: path, environ: environ},
+		"[flag.example,flag2.example]":  {[]string{"--tls-names=flag.example", "--tls-names=flag2.example"}, environ, path},
+		"[flag.example,flag2.example,]": {args: []string{"--tls-names=flag.example,flag2.example,"}, path: path},
+	} {
+		fs := flags()
+		if err := fs.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := Fill(fs, c.path, "TEST_", c.environ, "config"); err != nil {
+			t.Fatal(err)
+		}
+		if got := fs.Lookup("tls-names").Value.String(); got != want {
+			t.Errorf("%+v: %s, want %s", c, got, want)
 		}
 	}
 }
