@@ -27,6 +27,10 @@ type Config struct {
 	// TokenFile holds the sandbox token. It is read at each dial, and written
 	// when the gateway renews the token, if that is possible.
 	TokenFile string
+	// TokenKeep is where renewed tokens are kept if TokenFile is somebody else's,
+	// who does not renew it: a credential of the service manager. What is kept
+	// counts for as long as TokenFile stays as it is. Empty: see TokenFile.
+	TokenKeep string
 	// Token is the sandbox token if there is no TokenFile.
 	Token secret.String
 	// CAFile holds the certificate authority of the gateway, PEM. Empty: the

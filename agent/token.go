@@ -4,6 +4,8 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +24,7 @@ const maxToken = 16 << 10
 // the gateway has renewed.
 type tokens struct {
 	file   string
+	keep   string
 	logger *slog.Logger
 
 	mu      sync.Mutex
@@ -30,7 +33,7 @@ type tokens struct {
 }
 
 func newTokens(c Config) *tokens {
-	return &tokens{file: c.TokenFile, current: c.Token, logger: c.Logger}
+	return &tokens{file: c.TokenFile, keep: c.TokenKeep, current: c.Token, logger: c.Logger}
 }
 
 // get returns the token for the next dial. The file is read again each time:
@@ -44,7 +47,7 @@ func (t *tokens) get() (secret.String, error) {
 	text, err := readToken(t.file)
 	switch {
 	case err == nil && text != t.read:
-		t.read, t.current = text, secret.New(text)
+		t.read, t.current = text, t.successor(text)
 	case err != nil && t.current.IsZero():
 		return secret.String{}, err
 	}
@@ -78,6 +81,12 @@ func (t *tokens) renew(token secret.String) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.current = token
+	if t.keep != "" {
+		if err := replace(t.keep, digest(t.read)+"\n"+token.Reveal()+"\n"); err != nil {
+			t.logger.Warn("keeping a renewed token failed", "error", err)
+		}
+		return
+	}
 	if t.file == "" {
 		return
 	}
@@ -86,6 +95,26 @@ func (t *tokens) renew(token secret.String) {
 		return
 	}
 	t.read = token.Reveal()
+}
+
+// successor returns what a former life of this agent has kept in the place of
+// the file's text, if it has; otherwise that text.
+func (t *tokens) successor(text string) secret.String {
+	if t.keep == "" {
+		return secret.New(text)
+	}
+	kept, err := readToken(t.keep)
+	origin, token, ok := strings.Cut(kept, "\n")
+	if err != nil || !ok || origin != digest(text) {
+		return secret.New(text)
+	}
+	return secret.New(token)
+}
+
+// digest names a token without telling it.
+func digest(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
 }
 
 // replace rewrites a file so that a reader sees the old or the new content.

@@ -31,12 +31,14 @@ const (
 	credentialsVar  = "CREDENTIALS_DIRECTORY"
 	tokenCredential = "sandbox-token"
 	caCredential    = "sandbox-ca"
+	// The directory that the service manager keeps for the agent.
+	stateVar = "STATE_DIRECTORY"
 
 	defaultOps = "127.0.0.1:17692"
 )
 
 // private are the variables that are the agent's alone and not its command's.
-var private = []string{tokenVar, credentialsVar, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
+var private = []string{tokenVar, credentialsVar, stateVar, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 
 // options are the flags of run and check.
 type options struct {
@@ -87,6 +89,9 @@ func (o *options) load(cmd *cobra.Command, environ []string) error {
 		if c.TokenFile == "" && c.Token.IsZero() {
 			if c.TokenFile, err = credential(env(credentialsVar), tokenCredential); err != nil {
 				return err
+			}
+			if state := env(stateVar); c.TokenFile != "" && filepath.IsAbs(state) {
+				c.TokenKeep = filepath.Join(state, "token")
 			}
 		}
 		if c.CAFile == "" {
