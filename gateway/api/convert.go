@@ -41,7 +41,7 @@ func (u URLs) URL(workspace, sandbox, service string) string {
 
 // sandbox renders a sandbox as it is now.
 func (s *Server) sandbox(sb store.Sandbox, now time.Time) *openshellv1.Sandbox {
-	slot := s.cfg.Cache.Slot(sb.ID)
+	slot := s.cfg.Cache.Slot(sb.ID).Of(sb.Generation)
 	phase := s.phase(sb, slot, now)
 	st := &openshellv1.SandboxStatus{
 		Phase:                 openshellv1.SandboxPhase(phase),

@@ -190,7 +190,7 @@ func TestAgeIsThatOfTheRead(t *testing.T) {
 	svc := w.stored("web", "")
 	for age, want := range map[time.Duration]string{0: "OK", 14 * time.Second: "OK", probe.StaleAfter: "Stale", time.Hour: "Stale"} {
 		w.cache.Forget(id)
-		w.cache.Connected(id, 1, "one")
+		w.cache.Connected(id, 1, 1, "one")
 		at := time.Now().Add(-age)
 		o := passed
 		o.ServiceID, o.Instance, o.Revision, o.Latest, o.Conclusive, o.Since = svc.ID, "one", svc.Revision, at, at, at

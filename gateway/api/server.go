@@ -59,7 +59,7 @@ func (s *Server) phase(sb store.Sandbox, slot health.Slot, now time.Time) health
 }
 
 func lifecycleOf(sb store.Sandbox) health.Lifecycle {
-	l := health.Lifecycle{Asked: health.Ready, Connected: sb.Connected, Exited: sb.ExitCode != nil}
+	l := health.Lifecycle{Generation: sb.Generation, Asked: health.Ready, Connected: sb.Connected, Exited: sb.ExitCode != nil}
 	switch sb.Lifecycle {
 	case store.Starting:
 		l.Asked = health.Starting
@@ -76,5 +76,5 @@ func lifecycleOf(sb store.Sandbox) health.Lifecycle {
 // answer evaluates the health of a service of a sandbox now.
 func (s *Server) answer(sb store.Sandbox, svc store.Service, now time.Time) health.Answer {
 	slot := s.cfg.Cache.Slot(sb.ID)
-	return health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision}, s.phase(sb, slot, now), slot, now)
+	return health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: sb.Generation}, s.phase(sb, slot, now), slot, now)
 }

@@ -257,7 +257,11 @@ type agent struct {
 }
 
 func (w *world) agent(sandboxID, instance string) *agent {
-	w.cache.Connected(sandboxID, 1, instance)
+	sb, err := w.store.SandboxByID(context.Background(), sandboxID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cache.Connected(sandboxID, 1, sb.Generation, instance)
 	return &agent{w: w, sandboxID: sandboxID, instance: instance, reported: make(map[string]health.Observation)}
 }
 

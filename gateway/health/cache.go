@@ -53,9 +53,10 @@ func (c *Cache) Slot(sandboxID string) Slot {
 	return c.slots[sandboxID]
 }
 
-// Connected makes a session the owner of a sandbox's slot.
-func (c *Cache) Connected(sandboxID string, session uint64, instance string) {
-	c.set(sandboxID, func(slot Slot, _ bool) (Slot, bool) { return slot.connected(session, instance), true })
+// Connected makes a session the owner of a sandbox's slot, unless one of a
+// later generation of the sandbox has owned it.
+func (c *Cache) Connected(sandboxID string, session, generation uint64, instance string) {
+	c.set(sandboxID, func(slot Slot, _ bool) (Slot, bool) { return slot.connected(session, generation, instance), true })
 }
 
 // Disconnected takes note that a session has ended at the instant now. It has

@@ -44,6 +44,9 @@ func (r Reason) String() string {
 type Endpoint struct {
 	ID       string
 	Revision uint64
+	// Generation is the current one of the sandbox. A slot of another one says
+	// nothing.
+	Generation uint64
 }
 
 // Answer is the health of one service at one instant.
@@ -58,6 +61,7 @@ type Answer struct {
 // Evaluate answers for a service of a sandbox that is in the given phase and
 // of which slot is known, at the instant now. It is pure.
 func Evaluate(e Endpoint, phase Phase, slot Slot, now time.Time) Answer {
+	slot = slot.Of(e.Generation)
 	o := slot.observation(e.ID)
 	current := o != nil && o.Instance == slot.Instance && o.Revision == e.Revision
 	unknown := func(r Reason) Answer {

@@ -38,10 +38,10 @@ func (w world) slot(now time.Time) Slot {
 		if w.outcome == probe.Inconclusive {
 			o.Conclusive = time.Time{}
 		}
-		c.Connected(sandbox, 1, w.by)
+		c.Connected(sandbox, 1, 0, w.by)
 		c.Reported(sandbox, 1, 1, []Observation{o}, only(service))
 	}
-	c.Connected(sandbox, session, instance)
+	c.Connected(sandbox, session, 0, instance)
 	if w.disconnected {
 		c.Disconnected(sandbox, session, now.Add(-time.Second))
 	}
@@ -71,7 +71,7 @@ func exclusive(a, b Reason) bool {
 }
 
 func evaluate(w world) Answer {
-	return Evaluate(Endpoint{service, revision}, w.phase, w.slot(t0), t0)
+	return Evaluate(Endpoint{ID: service, Revision: revision}, w.phase, w.slot(t0), t0)
 }
 
 func TestEveryReasonAlone(t *testing.T) {
@@ -189,7 +189,7 @@ func TestInconclusiveAndAge(t *testing.T) {
 		if tc.conclusive > 0 {
 			o.Conclusive = t0.Add(-tc.conclusive)
 		}
-		a := Evaluate(Endpoint{service, revision}, Ready, connected(t, o).Slot(sandbox), t0)
+		a := Evaluate(Endpoint{ID: service, Revision: revision}, Ready, connected(t, o).Slot(sandbox), t0)
 		if a.State != tc.want || a.Reason != tc.reason {
 			t.Errorf("%s: answered %v %q, want %v %q", tc.name, a.State, a.Reason, tc.want, tc.reason)
 		}
@@ -226,7 +226,7 @@ func TestAgesWithEveryGoroutineBlocked(t *testing.T) {
 		read := func() string {
 			now := time.Now()
 			slot := c.Slot(sandbox)
-			a := Evaluate(Endpoint{service, revision}, PhaseOf(Lifecycle{Asked: Ready, Connected: true}, slot, now, now), slot, now)
+			a := Evaluate(Endpoint{ID: service, Revision: revision}, PhaseOf(Lifecycle{Asked: Ready, Connected: true}, slot, now, now), slot, now)
 			return fmt.Sprintf("%v %v", a.State, a.Reason)
 		}
 		for _, step := range []struct {
@@ -254,7 +254,7 @@ func TestConcurrentReadsAndWrites(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range uint64(500) {
-			c.Connected(sandbox, session+i, instance)
+			c.Connected(sandbox, session+i, 0, instance)
 			c.Reported(sandbox, session+i, 1, []Observation{fresh(t0)}, only(service))
 			c.Disconnected(sandbox, session+i, t0)
 		}
@@ -265,7 +265,7 @@ func TestConcurrentReadsAndWrites(t *testing.T) {
 			running = false
 		default:
 		}
-		a := Evaluate(Endpoint{service, revision}, Ready, c.Slot(sandbox), t0)
+		a := Evaluate(Endpoint{ID: service, Revision: revision}, Ready, c.Slot(sandbox), t0)
 		if a.Reason != NoReason && a.Reason != SupervisorDisconnected {
 			t.Fatalf("answered %v", a.Reason)
 		}
@@ -291,7 +291,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		obs[i].ServiceID = fmt.Sprintf("service-%02d", i)
 	}
 	slot := connected(b, obs...).Slot(sandbox)
-	e := Endpoint{"service-11", revision}
+	e := Endpoint{ID: "service-11", Revision: revision}
 	b.ReportAllocs()
 	for b.Loop() {
 		if a := Evaluate(e, Ready, slot, t0); a.State != probe.Healthy {

@@ -22,6 +22,7 @@ func (a Answer) Expires() time.Time {
 // PhaseExpires returns the instant from which on PhaseOf tells another phase
 // than at now, with nothing but time having passed; zero if that never happens.
 func PhaseExpires(l Lifecycle, slot Slot, started, now time.Time) time.Time {
+	slot = slot.Of(l.Generation)
 	if slot.Live || PhaseOf(l, slot, started, now) != Ready {
 		return time.Time{}
 	}

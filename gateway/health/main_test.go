@@ -46,7 +46,7 @@ func only(ids ...string) map[string]bool {
 func connected(t testing.TB, obs ...Observation) *Cache {
 	t.Helper()
 	c := NewCache()
-	c.Connected(sandbox, session, instance)
+	c.Connected(sandbox, session, 0, instance)
 	if !c.Reported(sandbox, session, 1, obs, only(service)) {
 		t.Fatal("the owner's first report was refused")
 	}

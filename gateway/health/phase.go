@@ -24,6 +24,8 @@ const (
 
 // Lifecycle is what was asked of a sandbox and what is stored of it.
 type Lifecycle struct {
+	// Generation is the current one. A slot of another one says nothing.
+	Generation uint64
 	// Asked is Stopping, Stopped, Starting or Deleting where that is what was
 	// asked for last; otherwise Ready.
 	Asked Phase
@@ -41,6 +43,7 @@ const Grace = 15 * time.Second
 // this gateway began to accept sessions: a sandbox whose session ended with
 // an earlier gateway process counts from there.
 func PhaseOf(l Lifecycle, slot Slot, started, now time.Time) Phase {
+	slot = slot.Of(l.Generation)
 	switch {
 	case l.Asked == Deleting || l.Asked == Stopping || l.Asked == Stopped:
 		return l.Asked

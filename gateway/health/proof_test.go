@@ -82,7 +82,7 @@ func TestALateReportIsNeverFresh(t *testing.T) {
 		{"a bit of each", 5 * time.Second, 5 * time.Second, 5 * time.Second, true},
 	} {
 		c := NewCache()
-		c.Connected(sandbox, session, instance)
+		c.Connected(sandbox, session, 0, instance)
 		p := NewProof(t0)
 		// The agent receives the opening, observes at once, and says so 200 ms
 		// later by its own clock.
@@ -99,7 +99,7 @@ func TestALateReportIsNeverFresh(t *testing.T) {
 		if tc.wantUnknown {
 			want = Stale
 		}
-		if a := Evaluate(Endpoint{service, revision}, Ready, c.Slot(sandbox), received); a.Reason != want {
+		if a := Evaluate(Endpoint{ID: service, Revision: revision}, Ready, c.Slot(sandbox), received); a.Reason != want {
 			t.Errorf("%s: the first read answered %v %q, want %q", tc.name, a.State, a.Reason, want)
 		}
 	}

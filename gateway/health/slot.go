@@ -44,6 +44,8 @@ func (o *Observation) freshness() time.Time {
 // Slot is what the gateway knows of one sandbox from its agent. The zero Slot
 // knows nothing. A Slot is never changed once it is made.
 type Slot struct {
+	// Life is the generation of the sandbox that the owner is of.
+	Life     uint64
 	Session  uint64 // owner of the slot; 0 if there never was one
 	Live     bool   // the owner's session is open
 	Instance string // instance of the owner's agent
@@ -63,10 +65,24 @@ func (s Slot) observation(serviceID string) *Observation {
 	return &s.observed[i]
 }
 
+// Of returns what is known of one generation of the sandbox: all or nothing.
+func (s Slot) Of(generation uint64) Slot {
+	if s.Life != generation {
+		return Slot{}
+	}
+	return s
+}
+
 // connected returns the slot once a session of the given agent owns it. What
 // earlier instances observed stays until it is replaced, so that it can be
-// told from nothing.
-func (s Slot) connected(session uint64, instance string) Slot {
+// told from nothing; what earlier generations did is gone, and theirs is not the
+// slot of a later one.
+func (s Slot) connected(session, generation uint64, instance string) Slot {
+	if generation < s.Life {
+		return s
+	}
+	s = s.Of(generation)
+	s.Life = generation
 	if instance != s.Instance {
 		s.Generation = 0
 	}

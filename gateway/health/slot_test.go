@@ -13,7 +13,7 @@ import (
 
 // answer is what a reader of service gets at t0.
 func answer(c *Cache) Answer {
-	return Evaluate(Endpoint{service, revision}, Ready, c.Slot(sandbox), t0)
+	return Evaluate(Endpoint{ID: service, Revision: revision}, Ready, c.Slot(sandbox), t0)
 }
 
 func wantReason(t *testing.T, c *Cache, want Reason) {
@@ -25,7 +25,7 @@ func wantReason(t *testing.T, c *Cache, want Reason) {
 
 func TestOnlyTheOwnerReportsAndDisconnects(t *testing.T) {
 	c := connected(t, fresh(t0))
-	c.Connected(sandbox, session+1, instance) // displaces the first
+	c.Connected(sandbox, session+1, 0, instance) // displaces the first
 	bad := fresh(t0)
 	bad.State = probe.Unhealthy
 	if c.Reported(sandbox, session, 99, []Observation{bad}, only(service)) {
@@ -70,12 +70,12 @@ func TestReconnectAndReplacement(t *testing.T) {
 	c := connected(t, fresh(t0))
 	c.Reported(sandbox, session, 50, nil, only(service))
 	c.Disconnected(sandbox, session, t0)
-	c.Connected(sandbox, session+1, instance)
+	c.Connected(sandbox, session+1, 0, instance)
 	wantReason(t, c, NoReason)
 	if c.Reported(sandbox, session+1, 49, nil, only(service)) {
 		t.Error("the same instance went back in a new session")
 	}
-	c.Connected(sandbox, session+2, "instance-2")
+	c.Connected(sandbox, session+2, 0, "instance-2")
 	wantReason(t, c, RuntimeReplaced)
 	// Its first report comes before its first attempt: still replaced.
 	if !c.Reported(sandbox, session+2, 1, nil, only(service)) {
@@ -90,7 +90,7 @@ func TestReconnectAndReplacement(t *testing.T) {
 
 func TestConfigurationChangedUntilItIsObserved(t *testing.T) {
 	c := connected(t, fresh(t0))
-	e := Endpoint{service, revision + 1}
+	e := Endpoint{ID: service, Revision: revision + 1}
 	reason := func() Reason { return Evaluate(e, Ready, c.Slot(sandbox), t0).Reason }
 	if got := reason(); got != ConfigurationChanged {
 		t.Errorf("before the agent knows: %v", got)

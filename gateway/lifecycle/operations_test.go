@@ -20,7 +20,7 @@ var errDriver = errors.New("the driver cannot")
 
 // observe makes the cache know a live session of a sandbox.
 func (w *world) observe(id string) {
-	w.cache.Connected(id, 1, "instance")
+	w.cache.Connected(id, 1, 1, "instance")
 	w.cache.Reported(id, 1, 1, []health.Observation{{ServiceID: "s"}}, map[string]bool{"s": true})
 }
 

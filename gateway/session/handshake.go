@@ -158,7 +158,7 @@ func (s *Server) claim(l *live) (d Decision, displaced *live) {
 	}
 	displaced = s.live[d.Displaced]
 	s.live[l.id] = l
-	s.cfg.Cache.Connected(l.sandboxID, l.id, l.instance)
+	s.cfg.Cache.Connected(l.sandboxID, l.id, l.generation, l.instance)
 	if s.draining.Load() { // since admit
 		l.move.Put(0)
 	}

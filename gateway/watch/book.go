@@ -25,6 +25,14 @@ type sight struct {
 	slot   health.Slot
 }
 
+// lost is when the sandbox's session was lost; zero if it was not.
+func (s sight) lost() time.Time {
+	if s.record == nil {
+		return time.Time{}
+	}
+	return s.slot.Of(s.record.lifecycle.Generation).Lost
+}
+
 // book holds the latest answers about the services of some sandboxes. It is
 // pure, and for one goroutine at a time.
 type book struct {
@@ -84,7 +92,7 @@ func (b *book) look(id string, s sight, now time.Time) []change {
 				gone(old.entries[i])
 				i++
 			}
-			a := health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision}, next.phase, s.slot, now)
+			a := health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: s.record.lifecycle.Generation}, next.phase, s.slot, now)
 			expires = earlier(expires, a.Expires(), now)
 			e := entry{id: svc.ID, name: svc.Name, version: svc.ResourceVersion, verdict: verdictOf(a)}
 			var before verdict
