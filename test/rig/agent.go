@@ -111,11 +111,12 @@ func (a *Agent) Connect(delay time.Duration) {
 	cache := w.Gateway.cache
 	w.after(delay, func() {
 		switch {
-		case s.left:
 		case cache != w.Gateway.cache: // of a process that has ended
 			a.Machine.do(func() { a.lost(s, errClosed) })
 		case !w.Gateway.claim(s):
 			a.Machine.do(func() { a.lost(s, errRefused) })
+		case s.left:
+			a.close(s)
 		}
 	})
 }
@@ -144,6 +145,11 @@ func (a *Agent) leave(reason error) {
 		return
 	}
 	a.session, s.left, s.reason = nil, true, reason
+	a.close(s)
+}
+
+// close tells the gateway, if that has the session, that it has ended.
+func (a *Agent) close(s *Session) {
 	s.Up.send(func() {
 		if s.intake != nil {
 			a.world.Gateway.end(s)

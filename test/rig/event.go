@@ -27,6 +27,9 @@ const (
 	// Claimed: Session of Instance, with a token of Generation, has asked for
 	// the sandbox, and got it or not (Accepted).
 	Claimed
+	// Recorded: the store has learned that a session of Generation was
+	// accepted.
+	Recorded
 	// SessionEnded: the gateway has noticed the end of Session.
 	SessionEnded
 	// AgentStarted: Instance lives.

@@ -21,8 +21,9 @@ const sandboxID = "sandbox"
 
 // Gateway is the gateway's process.
 type Gateway struct {
-	// CleanUp is how late it notices the end of a session that was displaced.
-	CleanUp time.Duration
+	// CleanUp is how late it notices the end of a session that was displaced,
+	// Record how late the store learns of one that was accepted.
+	CleanUp, Record time.Duration
 
 	world    *World
 	clock    clock
@@ -58,7 +59,7 @@ func (g *Gateway) StepClock(by time.Duration) { g.clock.step += by }
 func (g *Gateway) Answer(svc session.Service) health.Answer {
 	slot := g.slot()
 	now := g.now()
-	return health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision}, g.phase(slot, now), slot, now)
+	return health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: g.world.Store.Generation}, g.phase(slot, now), slot, now)
 }
 
 // Health is Answer as a client sees it.
@@ -76,7 +77,7 @@ func (g *Gateway) Since(at time.Time) time.Duration { return g.now().Sub(at) }
 func (g *Gateway) slot() health.Slot { return g.cache.Slot(sandboxID) }
 
 func (g *Gateway) phase(slot health.Slot, now time.Time) health.Phase {
-	return health.PhaseOf(g.world.Store.Lifecycle, slot, g.started, now)
+	return health.PhaseOf(g.world.Store.lifecycle(), slot, g.started, now)
 }
 
 // admit answers a handshake. RetryAfter is set if the agent is to come back.
@@ -98,15 +99,31 @@ func (g *Gateway) claim(s *Session) bool {
 	if !d.Accept {
 		return false
 	}
-	g.cache.Connected(sandboxID, s.id, s.instance)
+	g.cache.Connected(sandboxID, s.id, s.generation, s.instance)
 	if old := g.live[d.Displaced]; old != nil {
 		old.closeDown()
 		g.world.after(g.CleanUp, func() { g.end(old) })
 	}
 	g.live[s.id] = s
-	g.world.Store.connected(s.generation)
+	cache := g.cache
+	g.world.after(g.Record, func() {
+		if cache == g.cache { // otherwise the process has ended before
+			g.record(s)
+		}
+	})
 	g.open(s)
 	return true
+}
+
+// record stores that a session was accepted, and ends it if the sandbox was
+// asked for something else since.
+func (g *Gateway) record(s *Session) {
+	if g.world.Store.connected(s.generation) {
+		g.world.log(Event{Kind: Recorded, Session: s.id, Generation: s.generation})
+		return
+	}
+	s.closeDown()
+	g.end(s)
 }
 
 // open begins the conversation.

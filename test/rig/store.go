@@ -38,6 +38,12 @@ func (s *Store) index(name string) int {
 	return slices.IndexFunc(s.Services, func(svc session.Service) bool { return svc.Name == name })
 }
 
+func (s *Store) lifecycle() health.Lifecycle {
+	l := s.Lifecycle
+	l.Generation = s.Generation
+	return l
+}
+
 // admitted reports whether a token of a generation is good.
 func (s *Store) admitted(generation uint64) bool {
 	asked := s.Lifecycle.Asked

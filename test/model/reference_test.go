@@ -1,0 +1,361 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/gateway/health"
+	"github.com/sandbox-agent/sandbox-agent/probe"
+	"github.com/sandbox-agent/sandbox-agent/test/rig"
+)
+
+// The numbers of the contract, 2.1 to 2.3 and 5.
+const (
+	threshold    = 3
+	staleAfter   = 15 * time.Second
+	grace        = 15 * time.Second
+	evictionRate = time.Minute
+)
+
+// reference answers from a list of what has happened.
+type reference struct {
+	log []rig.Event
+	// read keeps what reports say: it never changes, and is asked at every read.
+	read map[reading]said
+}
+
+type reading struct {
+	at      int
+	service string
+}
+
+// verdict is what the state machine of 2.2 says of a list of attempts.
+type verdict struct {
+	state      probe.State
+	failures   int
+	latest     *rig.Attempt
+	conclusive *rig.Attempt
+}
+
+// judge looks at all attempts of one service in one configuration.
+func judge(attempts []rig.Attempt) (v verdict) {
+	// Only what the timer made can be held against a service, and a pass is a
+	// pass whoever made it.
+	var counted []rig.Attempt
+	passed := false
+	for i, a := range attempts {
+		v.latest = &attempts[i]
+		if a.Outcome == probe.Pass || a.Outcome == probe.Fail {
+			v.conclusive = &attempts[i]
+		}
+		switch {
+		case a.Outcome == probe.Pass:
+			passed, counted = true, nil
+		case !a.Extra:
+			counted = append(counted, a)
+		}
+	}
+	if passed {
+		v.state = probe.Healthy
+	}
+	for i := range counted {
+		row := 0
+		for i+row < len(counted) && counted[i+row].Outcome == probe.Fail {
+			row++
+		}
+		if row >= threshold {
+			v.state = probe.Unhealthy
+		}
+		if i+row == len(counted) && row > v.failures {
+			v.failures = row
+		}
+	}
+	return v
+}
+
+// said is what a report says of one service, with the instants that it proves.
+type said struct {
+	instance string
+	revision uint64
+	verdict
+	// The latest attempt, and the one that the answer ages from, were not before
+	// these true times; never is before all time.
+	latestFrom, agesFrom time.Duration
+	// slack is how much earlier the gateway may take them to be.
+	slack  time.Duration
+	proven bool
+}
+
+const never = -1000 * time.Hour
+
+// report is a Reported event and what belongs to it.
+func (r *reference) report(session, sequence uint64) (at int) {
+	return slices.IndexFunc(r.log, func(e rig.Event) bool {
+		return e.Kind == rig.Reported && e.Session == session && e.Sequence == sequence
+	})
+}
+
+// attempts of an instance at a revision before event at.
+func (r *reference) attempts(at int, instance string, revision uint64) (list []rig.Attempt) {
+	for _, e := range r.log[:at] {
+		if e.Kind == rig.Attempted && e.Instance == instance && e.Revision == revision {
+			list = append(list, e.Attempt)
+		}
+	}
+	return list
+}
+
+// list of revisions that an instance was to observe at event at.
+func (r *reference) list(at int, instance string) (revisions []uint64) {
+	for _, e := range r.log[:at] {
+		if e.Kind == rig.TookOver && e.Instance == instance {
+			revisions = e.Revisions
+		}
+	}
+	return revisions
+}
+
+// service that a revision is a configuration of.
+func (r *reference) service(revision uint64) string {
+	for _, e := range r.log {
+		if e.Kind == rig.Configured && e.Revision == revision {
+			return e.Service
+		}
+	}
+	return ""
+}
+
+// proof is an acknowledgement: when it was sent, in true time, and when it was
+// received, on the agent's clock.
+type proof struct {
+	sent, received time.Duration
+	slack          time.Duration
+}
+
+// proofOf is the last acknowledgement that had come, in the session of the
+// report at event at, before the oldest attempt began that anything fresh in
+// the report rests on.
+func (r *reference) proofOf(at int) (p proof) {
+	made := r.log[at]
+	oldest := made.Agent
+	for _, revision := range r.list(at, made.Instance) {
+		v := judge(r.attempts(at, made.Instance, revision))
+		for _, a := range []*rig.Attempt{v.latest, v.conclusive} {
+			if a != nil && made.Agent-a.Observed < staleAfter && a.Start < oldest {
+				oldest = a.Start
+			}
+		}
+	}
+	var sequence uint64
+	for _, e := range r.log[:at] {
+		if e.Kind == rig.AckReceived && e.Session == made.Session && (e.Sequence == 0 || e.Agent <= oldest) {
+			sequence, p.received = e.Sequence, e.Agent
+		}
+	}
+	for _, e := range r.log[:at] {
+		if e.Kind == rig.AckSent && e.Session == made.Session && e.Sequence == sequence {
+			p.sent = e.At
+		}
+	}
+	// The gateway may count acknowledgements that are less than 100 ms apart as
+	// the earlier one.
+	for _, e := range r.log[:at] {
+		if e.Kind == rig.AckSent && e.Session == made.Session && e.Sequence < sequence && p.sent-e.At < 100*time.Millisecond {
+			p.slack = 100 * time.Millisecond
+		}
+	}
+	return p
+}
+
+// says is what the report that was received at event at says of a service. It
+// says nothing, so that latest is nil, if the service was not attempted.
+func (r *reference) says(at int, service string) said {
+	if s, known := r.read[reading{at, service}]; known {
+		return s
+	}
+	s := r.decode(at, service)
+	r.read[reading{at, service}] = s
+	return s
+}
+
+func (r *reference) decode(at int, service string) (s said) {
+	made := r.report(r.log[at].Session, r.log[at].Sequence)
+	s.instance = r.log[made].Instance
+	for _, revision := range r.list(made, s.instance) {
+		if r.service(revision) == service {
+			s.revision = revision
+		}
+	}
+	s.verdict = judge(r.attempts(made, s.instance, s.revision))
+	if s.latest == nil {
+		return s
+	}
+	p := r.proofOf(made)
+	from := func(a *rig.Attempt) time.Duration {
+		if a.Observed < p.received {
+			return never
+		}
+		if whole := time.Millisecond; a.Observed%whole+p.received%whole+r.log[made].Agent%whole > 0 {
+			// On the wire an age is a whole number of milliseconds.
+			s.slack = 2 * whole
+		}
+		return min(p.sent+a.Observed-p.received, r.log[at].At)
+	}
+	s.latestFrom = from(s.latest)
+	s.agesFrom = s.latestFrom
+	if s.conclusive != nil {
+		s.agesFrom = from(s.conclusive)
+	}
+	s.slack += p.slack
+	s.proven = s.latestFrom != never
+	return s
+}
+
+// known is what the gateway knows at one moment.
+type known struct {
+	generation uint64
+	asked      health.Phase
+	exited     bool
+	session    uint64 // live one of the current generation; 0 if there is none
+	instance   string // its agent
+	seen       bool   // there was one
+	lost       time.Duration
+	recorded   bool   // the store knows that there was one
+	revision   uint64 // of the service
+	said       *said  // last of the service
+}
+
+// knows is what the gateway knows of a service after all that has happened. A
+// report may name a configuration that is no longer the current one; whether
+// the gateway still knows whose it was is its own affair: outdated says that it
+// does.
+func (r *reference) knows(service string, outdated bool) (k known) {
+	k.generation, k.asked = 1, health.Ready
+	for at, e := range r.log {
+		switch e.Kind {
+		case rig.GatewayStarted:
+			// All that is left is what was on disk.
+			k.session, k.seen, k.lost, k.said = 0, k.recorded, e.At, nil
+		case rig.Asked:
+			k.asked = e.Phase
+			if e.Phase == health.Starting {
+				k = known{generation: e.Generation, asked: e.Phase, revision: k.revision}
+			}
+		case rig.Exited:
+			k.exited = true
+		case rig.Configured:
+			if e.Service == service {
+				k.revision = e.Revision
+			}
+		case rig.Claimed:
+			if e.Accepted && e.Generation == k.generation {
+				k.session, k.instance, k.seen = e.Session, e.Instance, true
+			}
+		case rig.Recorded:
+			// An exit was that of an earlier life of the agent.
+			k.asked, k.exited, k.recorded = health.Ready, false, true
+		case rig.SessionEnded:
+			if e.Session == k.session {
+				k.session, k.lost = 0, e.At
+			}
+		case rig.Received:
+			r.receive(&k, at, service, outdated)
+		}
+	}
+	return k
+}
+
+func (r *reference) receive(k *known, at int, service string, outdated bool) {
+	if r.log[at].Session != k.session || k.session == 0 {
+		return
+	}
+	s := r.says(at, service)
+	if s.proven && (s.revision == k.revision || outdated) {
+		if old := k.said; old != nil && old.instance == s.instance && old.revision == s.revision {
+			// Both prove something of the same attempt, or the newer one is of
+			// a later attempt.
+			s.latestFrom, s.agesFrom = max(s.latestFrom, old.latestFrom), max(s.agesFrom, old.agesFrom)
+			s.slack = max(s.slack, old.slack)
+		}
+		k.said = &s
+	}
+	made := r.report(r.log[at].Session, r.log[at].Sequence)
+	for _, e := range r.log[:made] {
+		if e.Kind == rig.Leaving && e.Instance == k.instance {
+			k.session, k.lost = 0, r.log[at].At
+			return
+		}
+	}
+}
+
+// phases that the sandbox may be said to be in.
+func (k known) phases(now time.Duration) []health.Phase {
+	switch {
+	case k.asked == health.Stopping || k.asked == health.Stopped:
+		return []health.Phase{k.asked}
+	case k.exited:
+		return []health.Phase{health.Error}
+	case k.session != 0:
+		return []health.Phase{health.Ready}
+	case !k.seen && k.asked == health.Starting:
+		return []health.Phase{health.Starting}
+	case !k.seen:
+		return []health.Phase{health.Provisioning}
+	case now-k.lost < grace:
+		return []health.Phase{health.Ready}
+	}
+	return []health.Phase{health.PhaseUnknown}
+}
+
+// answer is a state or the reason why there is none.
+type answer struct {
+	state  probe.State
+	reason health.Reason
+}
+
+// answers that are right for a service at an instant, and what they rest on.
+func (r *reference) answers(service string, now time.Duration) (right []answer, k known) {
+	for _, outdated := range []bool{false, true} {
+		k = r.knows(service, outdated)
+		for _, a := range k.answers(now) {
+			if !slices.Contains(right, a) {
+				right = append(right, a)
+			}
+		}
+	}
+	return right, k
+}
+
+func (k known) answers(now time.Duration) []answer {
+	unknown := func(r health.Reason) []answer { return []answer{{probe.Unknown, r}} }
+	phase := k.phases(now)[0]
+	switch {
+	case phase == health.Stopped:
+		return unknown(health.SandboxStopped)
+	case phase != health.Ready && phase != health.PhaseUnknown:
+		return unknown(health.SandboxNotReady)
+	case k.session == 0:
+		return unknown(health.SupervisorDisconnected)
+	case k.said != nil && k.said.instance != k.instance:
+		return unknown(health.RuntimeReplaced)
+	case k.said != nil && k.said.revision != k.revision:
+		return unknown(health.ConfigurationChanged)
+	case k.said == nil:
+		return unknown(health.NotObserved)
+	}
+	fresh := []answer{{k.said.state, health.NoReason}}
+	if k.said.state == probe.Unknown && k.said.latest.Outcome == probe.Inconclusive {
+		fresh = unknown(health.Inconclusive)
+	}
+	stale := unknown(health.Stale)
+	switch {
+	case now-k.said.agesFrom >= staleAfter:
+		return stale
+	case now-k.said.agesFrom+k.said.slack < staleAfter:
+		return fresh
+	}
+	return append(fresh, stale...)
+}
