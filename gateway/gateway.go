@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,7 +53,8 @@ type Gateway struct {
 	api       *grpc.Server
 	agents    [2]*http.Server // of the supervisor listener and of the socket
 	listeners listeners
-	lock      io.Closer // of the state directory, where the store has none
+	stored    atomic.Int64 // services in the store, at the last check
+	lock      io.Closer    // of the state directory, where the store has none
 	// stopTimeout is StopTimeout, but for tests.
 	stopTimeout time.Duration
 }
@@ -119,7 +121,7 @@ func (g *Gateway) wire() {
 		Tokens: g.identity, Directory: directory{g.store, g.lifecycle}, Cache: cache,
 		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,
 	})
-	g.registry.MustRegister(newCollector(cache, g.checker))
+	g.registry.MustRegister(newCollector(cache, g.checker, g.stored.Load))
 	handler := http.NewServeMux()
 	handler.Handle(mux.Path, g.sessions)
 	g.agents[0] = mux.NewServer(handler, g.identity.TLS("http/1.1"), g.logger)
@@ -136,7 +138,7 @@ func (g *Gateway) wire() {
 	openshellv1.RegisterOpenShellServer(g.api, api.New(api.Config{
 		Store: g.store, Lifecycle: g.lifecycle, Cache: cache, Refresh: func(id string) { g.sessions.Refresh(id) },
 		URLs: g.urls(), Hint: g.hint, DefaultDriver: g.cfg.Driver, Ready: g.checker.Ready,
-		Version: buildinfo.Version, Started: started, Logger: g.logger,
+		Version: buildinfo.Version, Started: started, ObserveAge: ageMetrics(g.registry), Logger: g.logger,
 	}))
 	sandboxv1.RegisterServiceHealthWatchServer(g.api, g.watch)
 	grpc_health_v1.RegisterHealthServer(g.api, grpcHealth)

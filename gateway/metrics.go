@@ -29,20 +29,32 @@ func storeMetrics(reg prometheus.Registerer) func(op string, d time.Duration, er
 	}
 }
 
+// ageMetrics registers the age of what users are answered.
+func ageMetrics(reg prometheus.Registerer) func(age time.Duration) {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "sandbox_gateway_observation_age_seconds",
+		Help:    "Age of the latest attempt behind an answer, when it was read.",
+		Buckets: []float64{.5, 1, 2, 3, 4, 5, 6, 8, 10, 15, 30, 60},
+	})
+	reg.MustRegister(h)
+	return func(age time.Duration) { h.Observe(age.Seconds()) }
+}
+
 // collector reads live state at scrape.
 type collector struct {
 	cache    *health.Cache
 	checker  *readiness.Checker
+	stored   func() int64 // services in the store
 	sessions *prometheus.Desc
-	observed *prometheus.Desc
+	services *prometheus.Desc
 	ready    *prometheus.Desc
 }
 
-func newCollector(cache *health.Cache, checker *readiness.Checker) *collector {
+func newCollector(cache *health.Cache, checker *readiness.Checker, stored func() int64) *collector {
 	return &collector{
-		cache: cache, checker: checker,
+		cache: cache, checker: checker, stored: stored,
 		sessions: prometheus.NewDesc("sandbox_gateway_sessions", "Live sessions of agents.", nil, nil),
-		observed: prometheus.NewDesc("sandbox_gateway_observed_services", "Services of which the cache holds an observation, fresh or not.", nil, nil),
+		services: prometheus.NewDesc("sandbox_gateway_services", "Services by the state that users are answered.", []string{"state"}, nil),
 		ready:    prometheus.NewDesc("sandbox_gateway_ready", "Whether /readyz answers 200.", nil, nil),
 	}
 }
@@ -50,18 +62,23 @@ func newCollector(cache *health.Cache, checker *readiness.Checker) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.sessions
-	ch <- c.observed
+	ch <- c.services
 	ch <- c.ready
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	n := c.cache.Counts()
+	healthy, unhealthy := c.cache.Verdicts(time.Now())
 	ready := 0.0
 	if c.checker.Ready() {
 		ready = 1
 	}
-	ch <- prometheus.MustNewConstMetric(c.sessions, prometheus.GaugeValue, float64(n.Live))
-	ch <- prometheus.MustNewConstMetric(c.observed, prometheus.GaugeValue, float64(n.Observations))
-	ch <- prometheus.MustNewConstMetric(c.ready, prometheus.GaugeValue, ready)
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(c.sessions, float64(c.cache.Counts().Live))
+	gauge(c.services, float64(healthy), "healthy")
+	gauge(c.services, float64(unhealthy), "unhealthy")
+	gauge(c.services, float64(max(0, c.stored()-int64(healthy+unhealthy))), "unknown")
+	gauge(c.ready, ready)
 }

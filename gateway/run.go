@@ -137,10 +137,15 @@ func (g *Gateway) stop(ctx context.Context) {
 }
 
 // storeReady is the store's part of readiness. A store that is busy serves
-// reads and is not down.
+// reads and is not down. It counts for the metrics on the way, so that a scrape
+// asks the store nothing.
 func (g *Gateway) storeReady(ctx context.Context) error {
-	if err := g.store.Check(ctx); !errors.Is(err, store.ErrBusy) {
+	if err := g.store.Check(ctx); err != nil && !errors.Is(err, store.ErrBusy) {
 		return err
 	}
-	return nil
+	n, err := g.store.CountServices(ctx)
+	if err == nil {
+		g.stored.Store(n)
+	}
+	return err
 }

@@ -127,6 +127,10 @@ func (s *Server) stored(svc store.Service) *openshellv1.ServiceEndpointResponse 
 // service renders a service and its health now.
 func (s *Server) service(sb store.Sandbox, svc store.Service, now time.Time) *openshellv1.ServiceEndpointResponse {
 	r := s.stored(svc)
-	r.Health = Health(s.answer(sb, svc, now), svc.HasCheck, now)
+	a := s.answer(sb, svc, now)
+	if a.Observation != nil {
+		s.cfg.ObserveAge(now.Sub(a.Observation.Latest))
+	}
+	r.Health = Health(a, svc.HasCheck, now)
 	return r
 }

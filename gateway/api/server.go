@@ -30,6 +30,9 @@ type Config struct {
 	// Ready is the cached readiness of the gateway.
 	Ready   func() bool
 	Version string
+	// ObserveAge is told the age of each observation that is answered; nil:
+	// nobody is.
+	ObserveAge func(time.Duration)
 	// Started is when the gateway began to accept sessions.
 	Started time.Time
 	Logger  *slog.Logger
@@ -42,7 +45,12 @@ type Server struct {
 }
 
 // New returns a Server.
-func New(cfg Config) *Server { return &Server{cfg: cfg} }
+func New(cfg Config) *Server {
+	if cfg.ObserveAge == nil {
+		cfg.ObserveAge = func(time.Duration) {}
+	}
+	return &Server{cfg: cfg}
+}
 
 // Health implements openshell.v1.
 func (s *Server) Health(context.Context, *openshellv1.HealthRequest) (*openshellv1.HealthResponse, error) {

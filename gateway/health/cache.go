@@ -6,6 +6,8 @@ package health
 import (
 	"sync"
 	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/probe"
 )
 
 // Cache holds the slot of each sandbox.
@@ -100,4 +102,27 @@ func (c *Cache) Counts() Counts {
 		n.Observations += len(s.observed)
 	}
 	return n
+}
+
+// Verdicts counts the services that have a verdict at the instant now: a live
+// session, and a fresh observation by its agent.
+func (c *Cache) Verdicts(now time.Time) (healthy, unhealthy int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, s := range c.slots {
+		if !s.Live {
+			continue
+		}
+		for i := range s.observed {
+			o := &s.observed[i]
+			switch {
+			case o.Instance != s.Instance || now.Sub(o.freshness()) >= probe.StaleAfter:
+			case o.State == probe.Healthy:
+				healthy++
+			case o.State == probe.Unhealthy:
+				unhealthy++
+			}
+		}
+	}
+	return healthy, unhealthy
 }

@@ -88,6 +88,15 @@ const (
 	servicesOf    = "SELECT " + serviceColumns + " FROM services WHERE sandbox_id = ?1 ORDER BY name"
 )
 
+// CountServices returns how many services there are.
+func (s *Store) CountServices(ctx context.Context) (n int64, err error) {
+	defer s.observe("count", time.Now(), &err)
+	if err := s.readers.row(ctx, "SELECT COUNT(*) FROM services").Scan(&n); err != nil {
+		return 0, fmt.Errorf("count services: %w", err)
+	}
+	return n, nil
+}
+
 func (c conn) sandbox(ctx context.Context, workspace, name string) (Sandbox, error) {
 	return scanSandbox(c.row(ctx, sandboxByName, workspace, name))
 }
