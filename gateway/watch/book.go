@@ -19,6 +19,11 @@ type record struct {
 	services            []store.Service // sorted by name
 }
 
+// endpoint is what health.Evaluate needs of one of the services.
+func (r *record) endpoint(svc store.Service) health.Endpoint {
+	return health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: r.lifecycle.Generation}
+}
+
 // sight is what is seen of a sandbox at once.
 type sight struct {
 	record *record // nil: there is no such sandbox
@@ -92,7 +97,7 @@ func (b *book) look(id string, s sight, now time.Time) []change {
 				gone(old.entries[i])
 				i++
 			}
-			a := health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: s.record.lifecycle.Generation}, next.phase, s.slot, now)
+			a := health.Evaluate(s.record.endpoint(svc), next.phase, s.slot, now)
 			expires = earlier(expires, a.Expires(), now)
 			e := entry{id: svc.ID, name: svc.Name, version: svc.ResourceVersion, verdict: verdictOf(a)}
 			var before verdict

@@ -48,9 +48,9 @@ func newHistory(began time.Time) *history {
 	return &history{began: began, rings: make(map[string]*ring), limit: maxKept}
 }
 
-// take records what is new of a sandbox at now. loading says that the records
-// are being read for the first time.
-func (h *history) take(news []change, slot health.Slot, loading bool, now time.Time) {
+// take records what is new of a sandbox at now. lost is when its session was
+// lost; loading says that the records are being read for the first time.
+func (h *history) take(news []change, lost time.Time, loading bool, now time.Time) {
 	for _, c := range news {
 		if c.gone {
 			h.forget(c.id)
@@ -60,7 +60,7 @@ func (h *history) take(news []change, slot health.Slot, loading bool, now time.T
 			continue
 		}
 		t := transition{
-			at: whenOf(c.answer, slot, now).Sub(h.began), from: c.before, to: c.verdict, phase: c.phase,
+			at: whenOf(c.answer, lost, now).Sub(h.began), from: c.before, to: c.verdict, phase: c.phase,
 			cause: causeOf(c.before, c.verdict, loading),
 		}
 		if o := c.answer.Observation; o != nil {

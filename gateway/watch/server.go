@@ -147,10 +147,10 @@ func (s *Server) lookLocked(id string, see func(old sight) sight) (records [2]*r
 	now := time.Now()
 	// First what time alone has done: watches may have noticed it already.
 	aged := s.book.look(id, old, now)
-	s.history.take(aged, old.slot, s.loading, now)
+	s.history.take(aged, old.lost(), s.loading, now)
 	expires := s.book.expires(id)
 	changed := s.book.look(id, next, now)
-	s.history.take(changed, next.slot, s.loading, now)
+	s.history.take(changed, next.lost(), s.loading, now)
 	if old.record != nil && (next.record == nil || old.record.key() != next.record.key()) && s.names[old.record.key()] == id {
 		delete(s.names, old.record.key())
 	}

@@ -66,15 +66,15 @@ func causeOf(from, to verdict, started bool) sandboxv1.TransitionCause {
 }
 
 // whenOf tells when the answer became what it is at now: what was noticed late
-// was not later for it.
-func whenOf(a health.Answer, slot health.Slot, now time.Time) time.Time {
+// was not later for it. lost is when the session was lost.
+func whenOf(a health.Answer, lost, now time.Time) time.Time {
 	at := now
 	switch a.Reason {
 	case health.Stale:
 		at = a.Expires()
 	case health.SupervisorDisconnected:
-		if !slot.Lost.IsZero() {
-			at = slot.Lost
+		if !lost.IsZero() {
+			at = lost
 		}
 	}
 	if at.After(now) {

@@ -89,7 +89,7 @@ func (v *view) ages(id string, s sight, now time.Time) []*sandboxv1.ServiceAge {
 		if i == len(p.entries) || p.entries[i].id != svc.ID {
 			continue
 		}
-		a := health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: s.record.lifecycle.Generation}, p.phase, s.slot, now)
+		a := health.Evaluate(s.record.endpoint(svc), p.phase, s.slot, now)
 		if !a.Expires().After(now) {
 			continue
 		}
