@@ -39,6 +39,8 @@ type Agent struct {
 	checker   *readiness.Checker
 	metrics   *collector
 	alone     alone
+	counts    *counts
+	vigil     vigil
 }
 
 // New returns an Agent of a new instance.
@@ -55,6 +57,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("ops-listen: %w", err)
 	}
 	n := &counts{}
+	a.counts = n
 	tokens := newTokens(cfg)
 	a.link = &link{
 		dialer: cfg.dialer(tokens, tls, a.instance),
@@ -68,6 +71,7 @@ func New(cfg Config) (*Agent, error) {
 		Phase:     rand.N(probe.Interval),
 		OnAttempt: a.metrics.attempted,
 		OnLate:    a.metrics.rounded,
+		Slept:     a.slept,
 	})
 	a.link.scheduler = a.scheduler
 	var checks []readiness.Check
@@ -97,6 +101,7 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 	wg.Go(func() { a.scheduler.Run(work) })
 	wg.Go(func() { a.checker.Run(work) })
 	wg.Go(func() { a.serveOps(work) })
+	wg.Go(func() { a.watchClock(work) })
 	linked := make(chan struct{})
 	wg.Go(func() {
 		defer close(linked)
@@ -123,6 +128,28 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 		return 0, nil // the command ends meanwhile
 	}
 	return r.code, r.err
+}
+
+// slept implements probe.SchedulerConfig.Slept.
+func (a *Agent) slept(now time.Time, late time.Duration) bool {
+	gone := a.vigil.see(reading{mono: now, wall: now.Round(0), boot: sinceBoot()}, late)
+	if gone == 0 {
+		return false
+	}
+	a.cfg.Logger.Info("this process was suspended", "for", gone.Round(time.Millisecond))
+	a.counts.suspensions.Add(1)
+	a.counts.suspended.Add(int64(gone))
+	a.link.suspended(gone)
+	return true
+}
+
+// watchClock makes the probe loop look at the clocks when one of them was set:
+// a machine that was suspended runs again. Without it the loop looks when it
+// turns next.
+func (a *Agent) watchClock(ctx context.Context) {
+	if err := watchClock(ctx, a.scheduler.Look); err != nil {
+		a.cfg.Logger.Debug("watching the clock failed", "error", err)
+	}
 }
 
 // leave tells the gateway, if it can, that the agent leaves.

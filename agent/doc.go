@@ -10,4 +10,8 @@
 // makes an agent fail: it probes on and redials for ever. Nothing dials into a
 // sandbox but through the session, and the agent dials nothing but its gateway
 // and loopback.
+//
+// An agent that was suspended, with its machine or alone, finds out as soon as
+// it runs again: it drops what was in flight, probes everything at once and,
+// where its session can have died meanwhile, opens another at once.
 package agent

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
@@ -28,8 +27,9 @@ type link struct {
 	logger    *slog.Logger
 	counts    *counts
 
-	mu    sync.Mutex
-	state linkState
+	mu        sync.Mutex
+	state     linkState
+	interrupt context.CancelCauseFunc // ends what the link does at present
 }
 
 // linkState is what status and metrics show of the link.
@@ -39,7 +39,10 @@ type linkState struct {
 	lastErr error                       // why there is no session
 }
 
-var errNoSession = errors.New("no session with the gateway")
+var (
+	errNoSession = errors.New("no session with the gateway")
+	errSuspended = errors.New("the sandbox was suspended for too long for the session to be trusted")
+)
 
 // status returns whether a session is live, since when it is or is not, and
 // the last error.
@@ -82,20 +85,48 @@ func (l *link) down(err error) {
 	l.state.lastErr = err
 }
 
+// suspended is told that this process did not run for a while. A session, a
+// dial or a wait that was not shorter than that is given up, for a new session
+// at once.
+func (l *link) suspended(gone time.Duration) {
+	if !suspect(gone) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.interrupt != nil {
+		l.interrupt(errSuspended)
+	}
+}
+
+// turn returns the context of one dial, session and wait, which suspended can
+// end. The context of the turn before is over.
+func (l *link) turn(ctx context.Context) context.Context {
+	turn, interrupt := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.interrupt != nil {
+		l.interrupt(nil)
+	}
+	l.interrupt = interrupt
+	return turn
+}
+
 // run keeps the link until ctx ends or the agent's last report was
 // acknowledged.
 func (l *link) run(ctx context.Context) {
 	var redial mux.Redial
 	var next *mux.Session
+	turn := l.turn(ctx)
 	for ctx.Err() == nil {
 		session, err := next, error(nil)
 		next = nil
 		if session == nil {
-			session, err = l.dial(ctx)
+			session, err = l.dial(turn)
 		}
 		if err == nil {
 			began := time.Now()
-			next, err = l.serve(ctx, session)
+			next, err = l.serve(turn, session)
 			redial.Connected(time.Since(began))
 			if next != nil {
 				continue
@@ -104,10 +135,31 @@ func (l *link) run(ctx context.Context) {
 				return
 			}
 		}
-		l.down(err)
+		turn = l.failed(ctx, turn, &redial, err, session != nil)
+	}
+}
+
+// failed waits after a dial that failed, or a session that has ended, and
+// returns the context of the next turn. After a suspension there is little to
+// wait for, but a fleet that was thawed together must not come together.
+func (l *link) failed(ctx, turn context.Context, redial *mux.Redial, err error, session bool) context.Context {
+	suspended := func() bool { return errors.Is(context.Cause(turn), errSuspended) }
+	if suspended() {
+		err = errSuspended
+	}
+	l.down(err)
+	for {
+		if errors.Is(err, errSuspended) {
+			*redial = mux.Redial{}
+			turn = l.turn(ctx)
+		}
 		delay := redial.Failed(err, rand.Float64())
-		l.logDial(ctx, err, delay)
-		sleep(ctx, delay)
+		l.logDial(ctx, err, session, delay)
+		sleep(turn, delay)
+		if ctx.Err() != nil || !suspended() {
+			return turn
+		}
+		err = errSuspended
 	}
 }
 
@@ -117,18 +169,19 @@ func (l *link) dial(ctx context.Context) (*mux.Session, error) {
 	return l.dialer.Dial(ctx, mux.Config{Logger: l.logger})
 }
 
-// logDial says why there is no session: loudly where somebody must do
-// something about it.
-func (l *link) logDial(ctx context.Context, err error, delay time.Duration) {
+// logDial says and counts why there is no session: loudly where somebody must
+// do something about it.
+func (l *link) logDial(ctx context.Context, err error, session bool, delay time.Duration) {
 	if ctx.Err() != nil {
 		return
 	}
+	why := classify(err, session)
+	l.counts.failures[why].Add(1)
 	level := slog.LevelInfo
-	var refused *mux.RefusedError
-	if errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden || refused.Status == http.StatusConflict) {
+	if why.loud() {
 		level = slog.LevelWarn
 	}
-	l.logger.Log(ctx, level, "no session with the gateway", "error", err, "retry_in", delay.Round(time.Millisecond))
+	l.logger.Log(ctx, level, "no session with the gateway", "reason", why.String(), "error", err, "retry_in", delay.Round(time.Millisecond))
 }
 
 // sleep waits for d or the end of ctx.

@@ -16,9 +16,12 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/report"
 )
 
-// counts are what the agent counts of its link.
+// counts are what the agent counts of its link and of itself.
 type counts struct {
 	dials, reports, reportBytes atomic.Uint64
+	failures                    failures
+	suspensions                 atomic.Uint64
+	suspended                   atomic.Int64 // time.Duration in all
 }
 
 // buckets of the duration of attempts, in seconds; the last is the bound.
@@ -43,6 +46,7 @@ type collector struct {
 	round    time.Time            // when the last round began, or the agent was made
 
 	healthy, probes, duration, session, dials, reports, bytes, lateness *prometheus.Desc
+	failed, suspensions, suspended                                      *prometheus.Desc
 }
 
 func newCollector(tracker *report.Tracker, l *link, c *counts) *collector {
@@ -60,6 +64,10 @@ func newCollector(tracker *report.Tracker, l *link, c *counts) *collector {
 		reports:  desc("reports_total", "Reports sent."),
 		bytes:    desc("report_bytes_total", "Bytes of the reports sent, before framing and encryption."),
 		lateness: desc("round_lateness_seconds", "Greatest lateness of a round of attempts since the last scrape."),
+
+		failed:      desc("session_failures_total", "Dials that failed and sessions that ended, by reason; clock is a certificate that is not valid yet, or not any more, by this clock.", "reason"),
+		suspensions: desc("suspensions_total", "Times that the agent was not running for seconds: frozen, or its machine asleep."),
+		suspended:   desc("suspended_seconds_total", "How long the agent was not running in all suspensions."),
 	}
 }
 
@@ -99,7 +107,7 @@ func (c *collector) sinceRound(now time.Time) time.Duration {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.healthy, c.probes, c.duration, c.session, c.dials, c.reports, c.bytes, c.lateness} {
+	for _, d := range []*prometheus.Desc{c.healthy, c.probes, c.duration, c.session, c.dials, c.reports, c.bytes, c.lateness, c.failed, c.suspensions, c.suspended} {
 		ch <- d
 	}
 }
@@ -125,8 +133,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		connected = 1
 	}
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
-	count := func(d *prometheus.Desc, v uint64) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
 	gauge(c.session, connected)
 	gauge(c.lateness, c.late.Seconds())
@@ -134,6 +142,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	count(c.dials, c.counts.dials.Load())
 	count(c.reports, c.counts.reports.Load())
 	count(c.bytes, c.counts.reportBytes.Load())
+	for why, name := range failureNames {
+		count(c.failed, c.counts.failures[why].Load(), name)
+	}
+	count(c.suspensions, c.counts.suspensions.Load())
+	ch <- prometheus.MustNewConstMetric(c.suspended, prometheus.CounterValue, time.Duration(c.counts.suspended.Load()).Seconds())
 }
 
 func (c *collector) collectService(ch chan<- prometheus.Metric, e report.Entry, now time.Time) {

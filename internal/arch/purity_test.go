@@ -17,6 +17,7 @@ var pure = []string{
 	"probe/head.go", "probe/judge.go", "probe/plan.go", "probe/planner.go", "probe/quick.go",
 	"report/acks.go", "report/pacer.go",
 	"mux/redial.go",
+	"agent/vigil.go",
 	"gateway/health/evaluate.go", "gateway/health/phase.go", "gateway/health/proof.go",
 	"gateway/session/registry.go",
 }
