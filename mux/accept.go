@@ -30,7 +30,7 @@ func (s *Session) acceptLoop() {
 		}
 		if s.unread.Add(1) > maxUnread {
 			s.unread.Add(-1)
-			go newStream(s, y, 0, nil, false).Reset()
+			_ = newStream(s, y).Reset()
 			continue
 		}
 		go s.receive(y)
@@ -39,13 +39,14 @@ func (s *Session) acceptLoop() {
 
 // receive reads the kind and the header of a stream and has it handled.
 func (s *Session) receive(y *yamux.Stream) {
-	kind, header, err := readOpening(y)
+	st := newStream(s, y)
+	kind, header, err := readOpening(st)
 	s.unread.Add(-1)
-	st := newStream(s, y, kind, header, false)
 	if err != nil || kind != s.accepts() || s.cfg.Handle == nil {
 		_ = st.Reset()
 		return
 	}
+	st.hold(kind, header)
 	s.cfg.Handle(st)
 }
 

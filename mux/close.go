@@ -49,7 +49,9 @@ func (s *Stream) shut(how ending) error {
 	}
 	close(s.gone)
 	s.mu.Unlock()
-	s.session.open.Add(-1)
+	if s.held {
+		s.session.open.Add(-1)
+	}
 	s.expire()
 	go s.depart(how)
 	return nil
@@ -61,6 +63,10 @@ func (s *Stream) shut(how ending) error {
 // sends it has to hear of it too.
 func (s *Stream) depart(how ending) {
 	defer s.session.forget(s)
+	if how != resetting {
+		s.reading <- struct{}{} // a reader that was woken must have left
+		defer func() { <-s.reading }()
+	}
 	if how == closing {
 		_ = s.y.Close()
 	}
@@ -82,17 +88,15 @@ func (s *Stream) depart(how ending) {
 }
 
 // linger waits for the peer's end, at most for limit, and reports whether it
-// came.
+// came. It is the reader meanwhile.
 func (s *Stream) linger(limit time.Duration) bool {
-	s.reading <- struct{}{} // a reader that was woken must have left
-	defer func() { <-s.reading }()
 	defer s.session.lingering.Add(-1)
 	if s.session.lingering.Add(1) > maxLingering {
 		return false
 	}
 	grace := time.Now().Add(lingerGrace)
 	_ = s.y.SetReadDeadline(time.Now().Add(limit))
-	if s.session.ended() {
+	if s.session.woken() {
 		return true
 	}
 	buf := make([]byte, 2<<10)

@@ -22,7 +22,7 @@ func past() time.Time { return time.Unix(1, 0) }
 // frameConn is what the multiplexer takes for its connection. Reading, it
 // starts with the bytes that came early and checks each frame. Writing, it
 // joins a frame's header and data into one write, and lets reset frames in
-// between. It remembers the first error of the connection.
+// between.
 type frameConn struct {
 	net.Conn
 	early   []byte            // of the reader
@@ -34,14 +34,22 @@ type frameConn struct {
 	turn chan struct{} // holds a token while somebody writes to Conn
 	once sync.Once
 
-	mu      sync.Mutex
-	resets  []uint32 // streams to be reset as soon as it is possible
-	closed  bool
-	failure error
+	// Both are called before the multiplexer hears of what happened, the first
+	// one with the error of the connection, once.
+	onFailure func(error)
+	onClose   func()
+
+	mu     sync.Mutex
+	resets []uint32 // streams to be reset as soon as it is possible
+	closed bool
+	failed bool
 }
 
-func newFrameConn(conn net.Conn, early []byte, agent bool) *frameConn {
-	return &frameConn{Conn: conn, early: early, scanner: scanner{odd: !agent}, turn: make(chan struct{}, 1)}
+func newFrameConn(conn net.Conn, early []byte, s *Session) *frameConn {
+	return &frameConn{
+		Conn: conn, early: early, scanner: scanner{odd: !s.agent}, turn: make(chan struct{}, 1),
+		onFailure: s.lost, onClose: s.wakeStreams,
+	}
 }
 
 // Read is called by one goroutine.
@@ -165,20 +173,15 @@ func (c *frameConn) sendResets() error {
 	return err
 }
 
-// fail keeps the first error that is not a consequence of Close.
+// fail reports the first error, unless it is a consequence of Close.
 func (c *frameConn) fail(err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failure == nil && !c.closed {
-		c.failure = err
+	first := !c.failed && !c.closed
+	c.failed = true
+	c.mu.Unlock()
+	if first {
+		c.onFailure(err)
 	}
-}
-
-// cause returns the error that the connection ended with, if it did.
-func (c *frameConn) cause() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failure
 }
 
 // Close wakes everybody who reads or writes. TLS gets a moment for its goodbye.
@@ -188,6 +191,7 @@ func (c *frameConn) Close() error {
 		c.mu.Lock()
 		c.closed = true
 		c.mu.Unlock()
+		c.onClose()
 		_ = c.Conn.SetReadDeadline(past())
 		if secured, ok := c.Conn.(*tls.Conn); ok {
 			timer := time.AfterFunc(alertTimeout, func() { _ = secured.NetConn().Close() })

@@ -170,6 +170,9 @@ func (d *Dialer) handshake(ctx context.Context, raw net.Conn, t target, token se
 	if t.serverName != "" {
 		secured := tls.Client(raw, clientTLS(d.TLS, t.serverName))
 		if err := secured.HandshakeContext(ctx); err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
 			return nil, nil, fmt.Errorf("mux: TLS handshake: %w", err)
 		}
 		conn = secured

@@ -64,7 +64,9 @@ func (s *Session) openNow(p []byte) (*Stream, error) {
 		<-s.slots
 		return nil, s.openFault(err)
 	}
-	st := newStream(s, y, Kind(p[0]), p[3:], true)
+	st := newStream(s, y)
+	st.opened = true
+	st.hold(Kind(p[0]), p[3:])
 	if _, err := y.Write(p); err != nil {
 		err = s.openFault(err)
 		_ = st.Reset()

@@ -6,7 +6,6 @@ package mux
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -54,26 +53,26 @@ func newSession(conn net.Conn, early []byte, cfg Config, agent bool) (*Session, 
 		_ = conn.Close()
 		return nil, err
 	}
-	fc := newFrameConn(conn, early, agent)
-	start := yamux.Server
-	if agent {
-		start = yamux.Client
-	}
-	ys, err := start(fc, engineConfig(cfg))
-	if err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("mux: %w", err)
-	}
 	s := &Session{
 		agent:   agent,
 		cfg:     cfg,
-		conn:    fc,
-		ys:      ys,
 		slots:   make(chan struct{}, cfg.MaxStreams),
 		budget:  make(chan struct{}, relayFrames),
 		done:    make(chan struct{}),
 		closed:  make(chan struct{}),
 		streams: make(map[*Stream]struct{}),
+	}
+	start := yamux.Server
+	if agent {
+		start = yamux.Client
+	}
+	s.mu.Lock() // the connection may fail before s is complete
+	defer s.mu.Unlock()
+	s.conn = newFrameConn(conn, early, s)
+	s.ys, err = start(s.conn, engineConfig(cfg))
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("mux: %w", err)
 	}
 	go s.acceptLoop()
 	return s, nil
@@ -139,18 +138,40 @@ func (s *Session) end(cause error) {
 	}
 	s.err = cause
 	close(s.done)
-	streams := s.streams
-	s.streams = nil
 	s.mu.Unlock()
+	s.wakeStreams()
 	go func() {
 		_ = s.ys.Close()
 		close(s.closed)
 	}()
-	// yamux wakes its streams after the connection's reader has gone, and lets
-	// them spin until then. This wakes them in any case.
+}
+
+// lost ends a session whose connection has failed.
+func (s *Session) lost(err error) {
+	if !errors.Is(err, ErrProtocol) {
+		err = fmt.Errorf("mux: connection lost: %w", err)
+	}
+	s.end(err)
+}
+
+// wakeStreams ends every wait in a stream, for good. When yamux shuts down, its
+// streams spin until the connection's reader has gone, each for as long as the
+// scheduler lets it; so they must have left before, or at least soon after.
+func (s *Session) wakeStreams() {
+	s.mu.Lock()
+	streams := s.streams
+	s.streams = nil
+	s.mu.Unlock()
 	for st := range streams {
 		st.expire()
 	}
+}
+
+// woken reports whether streams must not wait any more.
+func (s *Session) woken() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams == nil
 }
 
 // over is the error of operations on an ended session's streams.
@@ -172,7 +193,8 @@ func (s *Session) ended() bool {
 	}
 }
 
-// cause finds out why the multiplexer gave up, which accept noticed with err.
+// cause finds out why the multiplexer gave up, which accept noticed with err,
+// though the connection is well.
 func (s *Session) cause(err error) error {
 	if err == yamux.ErrConnectionWriteTimeout {
 		return ErrStalled
@@ -184,22 +206,12 @@ func (s *Session) cause(err error) error {
 		}
 		_, err = s.ys.AcceptStream()
 	}
-	failure := s.conn.cause()
-	switch {
-	case errors.Is(failure, ErrProtocol):
-		return failure
-	case failure != nil:
-		return fmt.Errorf("mux: connection lost: %w", failure)
-	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return fmt.Errorf("mux: connection lost: %w", err)
-	}
 	// The texts of yamux are constant and hold nothing of the peer's.
 	return fmt.Errorf("%w: %v", ErrProtocol, err)
 }
 
-// adopt registers a stream that somebody is about to hold.
+// adopt registers a stream.
 func (s *Session) adopt(st *Stream) {
-	s.open.Add(1)
 	s.mu.Lock()
 	over := s.streams == nil
 	if !over {

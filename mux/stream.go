@@ -21,7 +21,8 @@ type Stream struct {
 	y       *yamux.Stream
 	kind    Kind
 	header  []byte
-	opened  bool // by Open: it holds a slot
+	opened  bool // by Open: it has a slot
+	held    bool // its holder has been told of it
 
 	reading chan struct{} // holds a token while somebody reads y
 	taken   int           // of the reader: bytes read since the receive buffer was empty
@@ -39,19 +40,25 @@ type Stream struct {
 
 var _ net.Conn = (*Stream)(nil)
 
-func newStream(s *Session, y *yamux.Stream, kind Kind, header []byte, opened bool) *Stream {
+func newStream(s *Session, y *yamux.Stream) *Stream {
 	st := &Stream{
-		session: s, y: y, kind: kind, header: header, opened: opened,
+		session: s, y: y,
 		reading: make(chan struct{}, 1),
 		writing: make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
 		gone:    make(chan struct{}),
 	}
-	if st.budgeted() {
-		_ = y.SetWriteDeadline(past()) // see write.go
-	}
 	s.adopt(st)
 	return st
+}
+
+// hold makes it a stream that somebody holds, from now until Close or Reset.
+func (s *Stream) hold(kind Kind, header []byte) {
+	s.kind, s.header, s.held = kind, header, true
+	s.session.open.Add(1)
+	if s.budgeted() {
+		_ = s.y.SetWriteDeadline(past()) // see write.go
+	}
 }
 
 // Kind returns what the opener said the stream is for.
@@ -178,7 +185,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 		return net.ErrClosed
 	}
 	_ = s.y.SetReadDeadline(t)
-	if s.session.ended() {
+	if s.session.woken() {
 		_ = s.y.SetReadDeadline(past())
 	}
 	return nil
@@ -196,7 +203,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 	s.writeDeadline = t
 	if !s.budgeted() || s.waiting {
 		_ = s.y.SetWriteDeadline(t)
-		if s.session.ended() {
+		if s.session.woken() {
 			_ = s.y.SetWriteDeadline(past())
 		}
 	}

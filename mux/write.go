@@ -89,7 +89,7 @@ func (s *Stream) await(on bool) bool {
 		return false
 	}
 	_ = s.y.SetWriteDeadline(s.writeDeadline)
-	if s.session.ended() {
+	if s.session.woken() {
 		_ = s.y.SetWriteDeadline(past())
 	}
 	return true
