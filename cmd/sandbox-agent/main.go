@@ -48,7 +48,7 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(runCommand(signals, environ, &out), statusCommand(environ, &out), checkCommand(environ, &out), versionCommand())
+	root.AddCommand(runCommand(signals, environ, &out), statusCommand(environ, &out), checkCommand(environ, &out), versionCommand(), manCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return out.code

@@ -40,7 +40,7 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(signals, environ, &status), checkCommand(environ, &status), versionCommand())
+	root.AddCommand(serveCommand(signals, environ, &status), checkCommand(environ, &status), versionCommand(), manCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(stderr, "sandbox-gateway: %v\n", err)
 		if status == 2 {

@@ -24,7 +24,7 @@ func (a *app) root() *cobra.Command {
 		timeout:   patience(defaultTimeout),
 	}
 	root := group("sandboxctl", "Sandboxes, their services and how they are",
-		a.sandboxCommand(), a.serviceCommand(), a.gatewayCommand(), a.versionCommand(), a.completionCommand())
+		a.sandboxCommand(), a.serviceCommand(), a.gatewayCommand(), a.versionCommand(), a.completionCommand(), manCommand())
 	root.Long = `sandboxctl talks to a sandbox gateway: it makes sandboxes, exposes HTTP services
 inside them, and says whether they are ready.
 

@@ -37,6 +37,7 @@ gateway/health, gateway/runtime, gateway/store < gateway/lifecycle < gateway/api
 
 # The commands, the SDK, the suites.
 internal/secret < internal/settings < cmd/sandbox-agent, cmd/sandbox-gateway
+internal/manpage < cmd/...
 agent < cmd/sandbox-agent
 gateway < cmd/sandbox-gateway
 api/... < sdk/go < sdk/go/... < cmd/sandboxctl
@@ -48,8 +49,8 @@ github.com/hashicorp/yamux < mux
 github.com/prometheus/client_golang < internal/obs, agent, gateway, gateway/session
 github.com/golang-jwt/jwt < gateway/identity
 modernc.org/sqlite, github.com/jackc/pgx, github.com/pressly/goose < gateway/store
-github.com/spf13/cobra < cmd/...
-github.com/spf13/pflag < cmd/..., internal/settings
+github.com/spf13/cobra < cmd/..., internal/manpage
+github.com/spf13/pflag < cmd/..., internal/settings, internal/manpage
 github.com/knadh/koanf < internal/settings
 github.com/coreos/go-systemd < cmd/sandbox-gateway
 sigs.k8s.io/yaml, golang.org/x/term < cmd/...
