@@ -75,6 +75,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 	for _, sub := range c.Commands() {
 		switch {
 		case !sub.IsAvailableCommand() || sub.Name() == "help":
+		case sub.Name() == "completion" && sub.HasAvailableSubCommands(): // the library's own, in its own words
 		case sub.HasAvailableSubCommands():
 			all = append(all, leaves(sub)...)
 		default:
