@@ -74,6 +74,7 @@ func New(cfg Config) (*Agent, error) {
 		Slept:     a.slept,
 	})
 	a.link.scheduler = a.scheduler
+	a.link.relays = newRelays(a.ops.Addr(), a.tracker, cfg.Logger)
 	var checks []readiness.Check
 	if cfg.Gateway != "" {
 		checks = append(checks, readiness.Check{Name: "gateway", Func: a.link.check})
@@ -123,7 +124,11 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 	asked := ctx.Err() != nil
 	hooks.Stopping()
 	a.checker.Drain()
-	a.leave(report.Stop{MainExited: !asked, ExitCode: r.code}, linked)
+	grace := time.Duration(0) // what was relayed ended with the command
+	if asked {
+		grace = relayGrace
+	}
+	a.leave(report.Stop{MainExited: !asked, ExitCode: r.code}, grace, linked)
 	if asked {
 		return 0, nil // the command ends meanwhile
 	}
@@ -152,16 +157,18 @@ func (a *Agent) watchClock(ctx context.Context) {
 	}
 }
 
-// leave tells the gateway, if it can, that the agent leaves.
-func (a *Agent) leave(stop report.Stop, linked <-chan struct{}) {
+// leave tells the gateway, if it can, that the agent leaves, and lets open
+// relays have their grace.
+func (a *Agent) leave(stop report.Stop, grace time.Duration, linked <-chan struct{}) {
+	grace = a.link.relays.stop(grace)
 	a.tracker.Stop(stop)
 	if live, _, _ := a.link.status(); !live {
 		return
 	}
-	patience := time.NewTimer(lastReport)
+	patience := time.NewTimer(lastReport + grace)
 	defer patience.Stop()
 	select {
-	case <-linked: // the last report was acknowledged
+	case <-linked: // the last report was acknowledged, and the relays have ended
 	case <-patience.C:
 	}
 }

@@ -109,6 +109,7 @@ func (c *control) desired(m *supervisorv1.DesiredState) error {
 	for _, err := range bad {
 		c.link.logger.Warn("a service of the desired state is left out", "error", err)
 	}
+	c.link.relays.desire(services)
 	c.link.scheduler.SetServices(services)
 	return nil
 }

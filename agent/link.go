@@ -24,6 +24,7 @@ type link struct {
 	tokens    *tokens
 	tracker   *report.Tracker
 	scheduler *probe.Scheduler
+	relays    *relays
 	logger    *slog.Logger
 	counts    *counts
 
@@ -118,6 +119,7 @@ func (l *link) run(ctx context.Context) {
 	var redial mux.Redial
 	var next *mux.Session
 	turn := l.turn(ctx)
+	defer l.relays.wait()
 	for ctx.Err() == nil {
 		session, err := next, error(nil)
 		next = nil
@@ -166,7 +168,10 @@ func (l *link) failed(ctx, turn context.Context, redial *mux.Redial, err error, 
 // dial opens one session.
 func (l *link) dial(ctx context.Context) (*mux.Session, error) {
 	l.counts.dials.Add(1)
-	return l.dialer.Dial(ctx, mux.Config{Logger: l.logger})
+	return l.dialer.Dial(ctx, mux.Config{
+		Logger: l.logger,
+		Handle: func(s *mux.Stream) { l.relays.handle(ctx, s) },
+	})
 }
 
 // logDial says and counts why there is no session: loudly where somebody must

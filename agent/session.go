@@ -64,6 +64,7 @@ func (l *link) serve(ctx context.Context, session *mux.Session) (next *mux.Sessi
 		cancel(c.receive(ctx))
 	}()
 	if err = report.Publish(ctx, c, l.tracker, opened); err == nil {
+		l.relays.settle(ctx)
 		err = errStopped
 	}
 	cancel(err)

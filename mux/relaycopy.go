@@ -58,36 +58,46 @@ func NewJoiner(p Patience) *Joiner {
 // other as it is. A reader that went away ends its direction; what it said
 // before still travels the other way. Everything else ends the pair with an
 // error, and both with a reset where they have one, so that no peer takes it for
-// complete: a connection that broke, patience at its end, ctx.
+// complete: a connection that broke, patience at its end, the end of ctx or of
+// the session that one of them belongs to.
 func (j *Joiner) Join(ctx context.Context, a, b Duplex) error {
 	p := &pair{joiner: j}
 	ended := make(chan error, 2)
 	go func() { ended <- p.copy(b, a) }()
 	go func() { ended <- p.copy(a, b) }()
+	stop, overA, overB := ctx.Done(), sessionOf(a), sessionOf(b)
 	var first error
-	broken := ctx.Done()
 	for n := 0; n < 2; {
+		var err error
 		select {
-		case err := <-ended:
+		case err = <-ended:
 			n++
-			if err == nil || first != nil {
-				continue
-			}
+		case <-stop:
+			err, stop = context.Cause(ctx), nil
+		case <-overA:
+			err, overA = ErrSessionClosed, nil
+		case <-overB:
+			err, overB = ErrSessionClosed, nil
+		}
+		if err != nil && first == nil {
 			first = err
-			// One copy has failed: wake the other.
-			Abort(a)
-			Abort(b)
-		case <-broken:
-			broken = nil
-			if first == nil {
-				first = context.Cause(ctx)
-			}
 			Abort(a)
 			Abort(b)
 		}
 	}
 	_, _ = a.Close(), b.Close() // after an end of both sides nothing is lost
 	return first
+}
+
+// sessionOf returns what is closed when the session of c has ended.
+func sessionOf(c Duplex) <-chan struct{} {
+	switch c := c.(type) {
+	case *Stream:
+		return c.session.done
+	case *Relay:
+		return c.session.done
+	}
+	return nil
 }
 
 // Abort ends a connection such that the peer does not take it for complete.
