@@ -4,6 +4,10 @@
 package session
 
 import (
+	"context"
+	"errors"
+	"io"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -28,7 +32,8 @@ func (c *control) Connect(stream connectStream) error {
 	if !ok || !l.connected.CompareAndSwap(false, true) {
 		return status.Error(codes.FailedPrecondition, "one Connect per session")
 	}
-	defer l.mux.Close()
+	part := sync.OnceFunc(func() { c.server.part(l) })
+	defer part()
 	services, err := c.server.cfg.Directory.Services(stream.Context(), l.sandboxID)
 	if err != nil {
 		return status.Error(codes.Unavailable, "the store does not answer")
@@ -37,14 +42,30 @@ func (c *control) Connect(stream connectStream) error {
 	if err := stream.Send(&supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Desired{Desired: first}}); err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(stream.Context())
+	defer stop()
 	acks := latest.New[uint64]()
 	sender := &sender{server: c.server, live: l, stream: stream, intake: intake, acks: acks}
 	sent := make(chan error, 1)
-	go func() { sent <- sender.run() }()
+	go func() { sent <- sender.run(ctx) }()
 	err = c.receive(stream, l, intake, acks)
-	l.mux.Close() // wakes the sender
+	part()
+	stop()
 	<-sent
+	if errors.Is(err, io.EOF) { // the agent has said all that it wanted to
+		return nil
+	}
 	return err
+}
+
+// farewell is how long a session stays open after its control stream, for the
+// agent to read why that has ended.
+const farewell = time.Second
+
+// part ends a session whose control stream ends.
+func (s *Server) part(l *live) {
+	s.release(l)
+	time.AfterFunc(farewell, func() { l.mux.Close() })
 }
 
 // receive takes reports until the stream ends.
@@ -96,14 +117,14 @@ type sender struct {
 	acks   *latest.Cell[uint64]
 }
 
-// run sends until the session ends.
-func (s *sender) run() error {
+// run sends until ctx or the session ends.
+func (s *sender) run(ctx context.Context) error {
 	renew := time.NewTimer(s.renewal(time.Now()))
 	defer renew.Stop()
 	for {
 		var m *supervisorv1.GatewayMessage
 		select {
-		case <-s.live.mux.Done():
+		case <-ctx.Done():
 			return nil
 		case <-s.acks.Ready():
 			seq, ok := s.acks.Take()

@@ -197,6 +197,9 @@ func (s *Server) watch(l *live) {
 		}
 	}
 	reason := endReason(l.mux.Err(), s.release(l), silent)
+	s.mu.Lock()
+	delete(s.live, l.id)
+	s.mu.Unlock()
 	s.cfg.Metrics.ended(reason)
 	s.cfg.Logger.Info("session closed", "sandbox_id", l.sandboxID, "session", l.id, "reason", reason, "error", l.mux.Err())
 }
@@ -213,7 +216,6 @@ func (s *Server) end(l *live) {
 func (s *Server) release(l *live) (held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.live, l.id)
 	l.held = s.registry.Release(l.sandboxID, l.id) || l.held
 	s.cfg.Cache.Disconnected(l.sandboxID, l.id, time.Now())
 	return l.held
