@@ -63,6 +63,10 @@ test-postgres: setup-postgres ## the store's tests on a throwaway PostgreSQL
 e2e-balancer: build setup-postgres setup-balancer ## rolling restarts behind a real HAProxy, on a throwaway PostgreSQL
 	test/postgres.sh $(GO) test -count=1 -v ./test/balancer
 
+.PHONY: e2e-metrics
+e2e-metrics: build setup-metrics ## the metrics' page, promtool, and a real Prometheus
+	$(GO) test -count=1 -v ./test/metrics
+
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)
 	.ci/fuzz $(FUZZTIME)
@@ -90,7 +94,7 @@ tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tool
 
 .PHONY: setup
 setup: ## install the Debian packages that any target needs
-	.ci/setup race check e2e postgres balancer
+	.ci/setup race check e2e postgres balancer metrics
 
 .PHONY: clean
 clean: ## remove what was built
@@ -132,8 +136,8 @@ check-arch:
 check-shell: setup-check
 	shellcheck $(SCRIPTS)
 
-.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer
-setup-race setup-check setup-e2e setup-postgres setup-balancer: setup-%:
+.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics
+setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics: setup-%:
 	@.ci/setup $*
 
 # Tools are built from the versions that tools/go.mod and tools/package.json pin.
