@@ -192,8 +192,8 @@ func (p *plan) done(e *entry, a Attempt, now time.Time) (v Verdict, changed, cur
 // round is due. It returns also how many rounds have ended.
 func (p *plan) suspended(now time.Time) (came, went []*entry, ended int) {
 	for i, e := range p.entries {
+		e.judge.Suspended()
 		if p.flying[e.service.Name] != e {
-			e.judge.Suspended()
 			continue
 		}
 		e.judge.Observe(Attempt{Outcome: Inconclusive, Reason: Suspended, Start: e.started, End: now, Latency: now.Sub(e.started)}, e.extra)

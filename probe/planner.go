@@ -46,8 +46,10 @@ func (p *Planner) Suspended(now time.Time) { p.suspended(now) }
 // in flight.
 func (p *Planner) suspended(now time.Time) (came, went []*entry) {
 	came, went, ended := p.plan.suspended(now)
-	for _, e := range came {
-		p.sink.Observed(e.service, e.judge.Verdict(), false)
+	for _, e := range p.plan.entries {
+		if v := e.judge.Verdict(); !v.Observed.IsZero() {
+			p.sink.Observed(e.service, v, false)
+		}
 	}
 	p.ended(ended)
 	return came, went

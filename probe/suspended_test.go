@@ -90,6 +90,54 @@ func TestSuspendedFailsDoNotAddUp(t *testing.T) {
 	}
 }
 
+// TestSuspendedOffTheTimer: what was in flight ends the row also if it was off
+// the timer, and so does a suspension with nothing in flight; the sink is told.
+func TestSuspendedOffTheTimer(t *testing.T) {
+	now := time.Now()
+	sink := &lastVerdicts{of: map[string]Verdict{}}
+	p := NewPlanner(sink, now.Add(Interval))
+	p.SetServices([]Service{serviceOn(1), serviceOn(2)}, now)
+	fail := func(planned Planned) { p.Done(planned, failed(now), now) }
+	next := func() Planned {
+		planned, ok := p.Next(now)
+		if !ok {
+			t.Fatalf("%v: nothing to attempt", now)
+		}
+		return planned
+	}
+	fail(next())
+	fail(next())
+	for range 2 {
+		now = now.Add(Interval)
+		p.Due(now)
+		fail(next())
+		fail(next())
+	}
+	now = now.Add(quickMax)
+	p.Due(now)
+	flying := next()
+	fail(next())
+	if !flying.Extra() || sink.of["s1"].Failures != 2 || sink.of["s2"].Failures != 2 {
+		t.Fatalf("extra %v, %+v", flying.Extra(), sink.of)
+	}
+	p.Suspended(now)
+	for name, v := range sink.of {
+		if v.Failures != 0 {
+			t.Errorf("%s: %d fails in a row over the suspension", name, v.Failures)
+		}
+	}
+	if name := flying.Service().Name; sink.of[name].Latest.Reason != Suspended {
+		t.Errorf("%s: %v", name, sink.of[name].Latest.Reason)
+	}
+}
+
+// lastVerdicts is a Sink that keeps the last verdict of each service.
+type lastVerdicts struct{ of map[string]Verdict }
+
+func (l *lastVerdicts) Services([]Service, time.Time)         {}
+func (l *lastVerdicts) Observed(s Service, v Verdict, _ bool) { l.of[s.Name] = v }
+func (l *lastVerdicts) RoundEnded()                           {}
+
 // TestSuspendedWithARoundDue: the round that is due is the one at once, and its
 // attempts count.
 func TestSuspendedWithARoundDue(t *testing.T) {
