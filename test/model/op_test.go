@@ -117,7 +117,9 @@ func (p *player) agent(i int) *rig.Agent {
 	return p.agents[len(p.agents)-1-i]
 }
 
-func ports(name string) uint16 { return 8000 + uint16(len(name)) }
+func ports(name string) uint16 {
+	return map[string]uint16{"": 8000, "web": 8001, "api": 8002}[name]
+}
 
 // play plays one op that is no read.
 func (p *player) play(o op) {

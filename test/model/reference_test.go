@@ -47,7 +47,9 @@ func judge(attempts []rig.Attempt) (v verdict) {
 	var counted []rig.Attempt
 	passed := false
 	for i, a := range attempts {
-		v.latest = &attempts[i]
+		if a.Outcome != probe.NoOutcome {
+			v.latest = &attempts[i]
+		}
 		if a.Outcome == probe.Pass || a.Outcome == probe.Fail {
 			v.conclusive = &attempts[i]
 		}
@@ -101,8 +103,13 @@ func (r *reference) report(session, sequence uint64) (at int) {
 // attempts of an instance at a revision before event at.
 func (r *reference) attempts(at int, instance string, revision uint64) (list []rig.Attempt) {
 	for _, e := range r.log[:at] {
-		if e.Kind == rig.Attempted && e.Instance == instance && e.Revision == revision {
+		switch {
+		case e.Instance != instance:
+		case e.Kind == rig.Attempted && e.Revision == revision:
 			list = append(list, e.Attempt)
+		case e.Kind == rig.Woke && len(list) > 0:
+			// What was before and what comes after is not in a row.
+			list = append(list, rig.Attempt{})
 		}
 	}
 	return list

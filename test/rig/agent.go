@@ -19,10 +19,11 @@ import (
 )
 
 var (
-	errClosed  = errors.New("the gateway has closed the session")
-	errNoAck   = errors.New("no acknowledgement")
-	errMayGo   = errors.New("the last report was acknowledged")
-	errRefused = errors.New("the gateway has refused the session")
+	errClosed    = errors.New("the gateway has closed the session")
+	errNoAck     = errors.New("no acknowledgement")
+	errMayGo     = errors.New("the last report was acknowledged")
+	errSuspended = errors.New("the session cannot be trusted any more")
+	errRefused   = errors.New("the gateway has refused the session")
 )
 
 // Agent is one life of an agent.
@@ -52,6 +53,7 @@ func (w *World) StartAgent(m *Machine) *Agent {
 		Machine: m, Instance: fmt.Sprintf("agent-%d", w.instances), world: w, generation: w.Store.Generation,
 		tracker: report.NewTracker(), judges: map[uint64]*probe.Judge{}, flying: map[string]*flight{},
 	}
+	m.agents = append(m.agents, a)
 	w.log(Event{Kind: AgentStarted, Instance: a.Instance})
 	if w.Scheduled {
 		a.planner = probe.NewPlanner(a.tracker, m.now().Add(probe.Interval))
@@ -72,8 +74,13 @@ func (a *Agent) Kill() {
 	if a.dead {
 		return
 	}
-	a.dead = true
+	a.die()
 	a.leave(nil)
+}
+
+func (a *Agent) die() {
+	a.dead = true
+	a.Machine.agents = slices.DeleteFunc(a.Machine.agents, func(other *Agent) bool { return other == a })
 }
 
 // Leave makes every report from now on say that the agent leaves, because the
@@ -196,7 +203,7 @@ func (a *Agent) receive(s *Session, b []byte) {
 	a.acked(s, seq)
 	if s.pacer.Acked(seq, a.Machine.now()) {
 		a.leave(errMayGo)
-		a.dead = true
+		a.die()
 		return
 	}
 	a.publish()

@@ -4,10 +4,13 @@
 package rig
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/probe"
+	"github.com/sandbox-agent/sandbox-agent/report"
 )
 
 // Target is what a port of the sandbox does to an attempt. The zero Target
@@ -92,14 +95,7 @@ func (a *Agent) begin(f *flight, result Target) {
 func (a *Agent) end(f *flight, result Target) {
 	delete(a.flying, f.service.Name)
 	attempt := result.attempt(f.service.Target, f.start, a.Machine.now())
-	if a.planner != nil {
-		f.extra = f.planned.Extra()
-	}
-	observed := f.running + attempt.Observed().Sub(f.start)
-	a.world.log(Event{Kind: Attempted, Instance: a.Instance, Revision: f.service.Revision, Attempt: Attempt{
-		Outcome: attempt.Outcome, Reason: attempt.Reason, Code: attempt.Code, Extra: f.extra, Latency: attempt.Latency,
-		Start: f.running, Observed: observed, True: f.began + observed - f.running,
-	}})
+	a.attempted(f, attempt)
 	if a.planner != nil {
 		a.planner.Done(f.planned, attempt, a.Machine.now())
 	} else {
@@ -107,6 +103,55 @@ func (a *Agent) end(f *flight, result Target) {
 		a.tracker.Observed(f.service, verdict, changed)
 	}
 	a.publish()
+}
+
+// attempted writes an attempt down.
+func (a *Agent) attempted(f *flight, attempt probe.Attempt) {
+	if a.planner != nil {
+		f.extra = f.planned.Extra()
+	}
+	observed := f.running + attempt.Observed().Sub(f.start)
+	earliest := f.began + observed - f.running
+	if attempt.Reason == probe.Suspended && attempt.End.Equal(attempt.Observed()) {
+		earliest = a.world.now // that it says nothing is known only now
+	}
+	a.world.log(Event{Kind: Attempted, Instance: a.Instance, Revision: f.service.Revision, Attempt: Attempt{
+		Outcome: attempt.Outcome, Reason: attempt.Reason, Code: attempt.Code, Extra: f.extra, Latency: attempt.Latency,
+		Start: f.running, Observed: observed, True: earliest,
+	}})
+}
+
+// wake is what an agent that keeps the schedule does if it finds that it did
+// not run for a while; slept tells that the machine knows of it. An attempt that
+// was in flight is worth nothing, and neither is a session after long.
+func (a *Agent) wake(gone time.Duration, slept bool) {
+	const asleepBound = time.Second
+	if a.planner == nil || a.dead {
+		return
+	}
+	late := a.Machine.now().Sub(a.planner.Wake())
+	if slept && gone < asleepBound || !slept && late < suspendedBound {
+		return
+	}
+	dropped := a.flying
+	a.flying = map[string]*flight{}
+	inFlight := slices.Sorted(maps.Keys(dropped))
+	suspended := func(f *flight) probe.Attempt {
+		return Target{Reason: probe.Suspended}.attempt(f.service.Target, f.start, a.Machine.now())
+	}
+	for _, name := range inFlight {
+		a.attempted(dropped[name], suspended(dropped[name]))
+	}
+	a.world.log(Event{Kind: Woke, Instance: a.Instance})
+	a.planner.Suspended(a.Machine.now())
+	for _, name := range inFlight {
+		a.planner.Done(dropped[name].planned, suspended(dropped[name]), a.Machine.now())
+	}
+	a.turn()
+	if gone >= report.AckTimeout && a.session != nil {
+		a.leave(errSuspended)
+		a.Connect(0)
+	}
 }
 
 // How late an attempt without an answer may be before that is the machine's

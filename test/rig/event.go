@@ -38,6 +38,8 @@ const (
 	TookOver
 	// Attempted: Instance has made Attempt at Revision.
 	Attempted
+	// Woke: Instance has found out that it did not run for a while.
+	Woke
 	// Leaving: Instance says in every report from now on that it leaves.
 	Leaving
 	// Reported: Instance has made report Sequence of Session; Agent is when, on

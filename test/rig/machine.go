@@ -13,7 +13,8 @@ type Machine struct {
 	suspended bool          // stopped, and the monotonic clock with it
 	since     time.Duration // true time of the stop
 	lost      time.Duration // that the monotonic clock has missed
-	backlog   []func()      // what happens once it runs again
+	agents    []*Agent
+	backlog   []func() // what happens once it runs again
 }
 
 // NewMachine returns a machine that has run for ages.
@@ -55,10 +56,16 @@ func (m *Machine) Thaw() {
 	if !m.stopped {
 		return
 	}
-	if m.suspended {
-		m.lost += m.world.now - m.since
+	gone := m.world.now - m.since
+	slept := m.suspended
+	if slept {
+		// It takes a moment to stop.
+		m.lost += max(gone-time.Millisecond, 0)
 	}
 	m.stopped, m.suspended = false, false
+	for _, a := range m.agents {
+		a.wake(gone, slept)
+	}
 	backlog := m.backlog
 	m.backlog = nil
 	for _, f := range backlog {
