@@ -25,7 +25,11 @@ import (
 )
 
 func newLink(t *testing.T, d *mux.Dialer) *link {
-	return &link{dialer: *d, tracker: report.NewTracker(), scheduler: probe.NewScheduler(probe.SchedulerConfig{}), logger: testkit.Logger(t), counts: &counts{}}
+	tracker, logger := report.NewTracker(), testkit.Logger(t)
+	return &link{
+		dialer: *d, tracker: tracker, scheduler: probe.NewScheduler(probe.SchedulerConfig{}), logger: logger, counts: &counts{},
+		relays: newRelays(nil, tracker, logger),
+	}
 }
 
 // runLink runs a link until the returned function is called.

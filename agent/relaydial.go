@@ -71,7 +71,7 @@ func dialAddr(ctx context.Context, addr netip.AddrPort, brief bool) (*net.TCPCon
 		network = "tcp6"
 	}
 	conn, err := (&net.Dialer{KeepAlive: -1}).DialTCP(ctx, network, netip.AddrPort{}, addr)
-	if err == nil && isSelf(conn) {
+	if err == nil && sameAddr(conn.LocalAddr(), conn.RemoteAddr()) {
 		// Nobody listens: the kernel gave this socket the port that it dialled.
 		mux.Abort(conn)
 		err = syscall.ECONNREFUSED
@@ -91,9 +91,7 @@ func dialAddr(ctx context.Context, addr netip.AddrPort, brief bool) (*net.TCPCon
 	return nil, mux.RelayUnreachable
 }
 
-func isSelf(conn *net.TCPConn) bool {
-	return conn.LocalAddr().String() == conn.RemoteAddr().String()
-}
+func sameAddr(a, b net.Addr) bool { return a.String() == b.String() }
 
 // worst is what failed dials add up to.
 func worst(all []mux.RelayStatus) mux.RelayStatus {
