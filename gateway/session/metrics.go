@@ -16,6 +16,8 @@ type Metrics struct {
 	ends         *prometheus.CounterVec
 	reports      *prometheus.CounterVec
 	observations *prometheus.CounterVec
+	relays       *prometheus.CounterVec
+	relaysOpen   prometheus.Gauge
 }
 
 var handshakeResults = map[int]string{
@@ -53,6 +55,20 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Observations in reports by outcome; unknown_service and unproven ones were left out.",
 		}, []string{"outcome"}),
 	}
+	m.relays = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sandbox_gateway_relays_total",
+		Help: "Connections to services by how they began.",
+	}, []string{"result"})
+	m.relaysOpen = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sandbox_gateway_relays",
+		Help: "Connections to services that are open.",
+	})
+	for _, result := range relayResults {
+		m.relays.WithLabelValues(result)
+	}
+	for _, result := range []string{relayNoSession, relayNoAnswer, relayBroken} {
+		m.relays.WithLabelValues(result)
+	}
 	for _, result := range handshakeResults {
 		m.handshakes.WithLabelValues(result)
 	}
@@ -65,7 +81,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, outcome := range []string{"pass", "fail", "inconclusive", "unknown_service", "unproven"} {
 		m.observations.WithLabelValues(outcome)
 	}
-	reg.MustRegister(m.handshakes, m.conflicts, m.ends, m.reports, m.observations)
+	reg.MustRegister(m.handshakes, m.conflicts, m.ends, m.reports, m.observations, m.relays, m.relaysOpen)
 	return m
 }
 
