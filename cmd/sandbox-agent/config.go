@@ -78,13 +78,13 @@ func (o *options) load(cmd *cobra.Command, environ []string) error {
 	if err := settings.Fill(cmd.Flags(), o.file, envPrefix, environ, "config", "help", "probe"); err != nil {
 		return err
 	}
-	if _, err := obs.ParseLevel(o.logLevel); err != nil {
+	if _, err := o.logger(io.Discard, new(slog.LevelVar)); err != nil {
 		return err
 	}
 	env := lookup(environ)
 	c := &o.agent
 	if c.Gateway != "" {
-		c.Token = secret.New(env(tokenVar))
+		c.Token = secret.New(strings.TrimSpace(env(tokenVar)))
 		var err error
 		if c.TokenFile == "" && c.Token.IsZero() {
 			if c.TokenFile, err = credential(env(credentialsVar), tokenCredential); err != nil {

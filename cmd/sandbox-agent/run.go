@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"syscall"
@@ -28,6 +29,7 @@ func runCommand(signals <-chan os.Signal, environ []string, out *outcome) *cobra
 			"Every flag can be set as " + envPrefix + "FLAG_NAME too, or in the file given by --config.",
 		Example: "  sandbox-agent run --gateway https://gateway.example:17690 --token-file /run/sandbox/token --ca-file /run/sandbox/ca.crt -- python3 -m http.server 8080\n" +
 			"  sandbox-agent run --service web=8080 --service api=9000/readyz",
+		Args: commandAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.load(cmd, environ); err != nil {
 				return err
@@ -46,6 +48,14 @@ func runCommand(signals <-chan os.Signal, environ []string, out *outcome) *cobra
 	}
 	o.register(cmd)
 	return cmd
+}
+
+// commandAfterDash keeps a mistyped flag from being run as a program.
+func commandAfterDash(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+		return fmt.Errorf("%.64q: COMMAND comes after --", args[0])
+	}
+	return nil
 }
 
 // runAgent runs the agent, its command, and the reaper where this is process 1.

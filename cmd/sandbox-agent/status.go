@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -36,9 +39,7 @@ func statusCommand(environ []string, out *outcome) *cobra.Command {
 				return err
 			}
 			if output == "json" {
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(s)
+				return printJSON(cmd.OutOrStdout(), s)
 			}
 			return printStatus(cmd.OutOrStdout(), s)
 		},
@@ -52,7 +53,10 @@ func statusCommand(environ []string, out *outcome) *cobra.Command {
 const maxStatus = 4 << 20
 
 func fetchStatus(ops string) (s agent.Status, err error) {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{
+		Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	resp, err := client.Get("http://" + ops + "/status")
 	if err != nil {
 		return s, fmt.Errorf("no agent answers on %s: start one with sandbox-agent run, or name its listener with --ops-listen: %w", ops, err)
@@ -68,7 +72,7 @@ func fetchStatus(ops string) (s agent.Status, err error) {
 }
 
 func printStatus(w io.Writer, s agent.Status) error {
-	fmt.Fprintf(w, "Agent %s, instance %s, %s\n", s.Version, s.Instance, map[bool]string{true: "ready", false: "not ready"}[s.Ready])
+	fmt.Fprintf(w, "Agent %s, instance %s, %s\n", plain(s.Version), plain(s.Instance), map[bool]string{true: "ready", false: "not ready"}[s.Ready])
 	if g := s.Gateway; g != nil {
 		state := "not connected"
 		if g.Connected {
@@ -90,17 +94,48 @@ func printStatus(w io.Writer, s agent.Status) error {
 		if check == "" {
 			check = "(any answer)"
 		}
-		fmt.Fprintf(t, "%q\t%d\t%s\t%s\t%s\t%s\t%.1fs\t%.1fms\t%s\n", svc.Name, svc.Port, check, svc.State, dash(svc.Reason),
+		check = plain(check)
+		fmt.Fprintf(t, "%q\t%d\t%s\t%s\t%s\t%s\t%.1fs\t%.1fms\t%s\n", svc.Name, svc.Port, check, plain(svc.State), dash(svc.Reason),
 			code(svc.Code), svc.Age, svc.Latency*1000, dash(svc.Address))
 	}
 	return t.Flush()
+}
+
+// printJSON escapes whatever is not printable, which can only be within
+// strings.
+func printJSON(w io.Writer, s agent.Status) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	for _, r := range string(b) {
+		switch {
+		case r == '\n' || strconv.IsPrint(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	_, err = io.WriteString(w, out.String()+"\n")
+	return err
+}
+
+// plain escapes what could act on a terminal: whoever answers on the port may
+// be no agent.
+func plain(s string) string {
+	quoted := strconv.Quote(s)
+	return quoted[1 : len(quoted)-1]
 }
 
 func dash(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return s
+	return plain(s)
 }
 
 func code(c uint16) string {

@@ -62,7 +62,7 @@ func (o *options) load(cmd *cobra.Command, environ []string) error {
 	if err := settings.Fill(cmd.Flags(), o.file, envPrefix, environ, "config", "help"); err != nil {
 		return err
 	}
-	if _, err := obs.ParseLevel(o.logLevel); err != nil {
+	if _, err := o.logger(io.Discard, new(slog.LevelVar)); err != nil {
 		return err
 	}
 	url, err := readDatabaseURL(lookup(environ))

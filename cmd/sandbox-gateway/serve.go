@@ -61,17 +61,6 @@ func serve(ctx context.Context, signals <-chan os.Signal, cfg gateway.Config, lo
 			failed(err)
 		}
 	}
-	g, err := gateway.New(ctx, cfg, logger)
-	if err != nil {
-		return err
-	}
-	defer background(ctx, func(ctx context.Context) {
-		notifier.Run(ctx, sdnotify.Pulse{
-			Alive:  func() bool { return g.Alive(time.Now()) },
-			Status: g.Summary,
-			Failed: failed,
-		})
-	})()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cut := make(chan struct{})
@@ -81,6 +70,20 @@ func serve(ctx context.Context, signals <-chan os.Signal, cfg gateway.Config, lo
 				failed(err)
 			}
 		}, cancel, func() { close(cut) })
+	})()
+	g, err := gateway.New(ctx, cfg, logger)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to stop before it had begun
+		}
+		return err
+	}
+	defer background(ctx, func(ctx context.Context) {
+		notifier.Run(ctx, sdnotify.Pulse{
+			Alive:  func() bool { return g.Alive(time.Now()) },
+			Status: g.Summary,
+			Failed: failed,
+		})
 	})()
 	return g.Run(ctx, gateway.Hooks{
 		Ready: func() {
