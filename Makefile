@@ -53,7 +53,7 @@ test: setup-race ## unit tests under the race detector
 
 .PHONY: e2e
 e2e: build setup-e2e ## end-to-end tests on the real binaries in real namespaces
-	$(GO) test -count=1 -v ./test/e2e/...
+	$(GO) test -count=1 -parallel 32 -v ./test/e2e/...
 
 .PHONY: test-postgres
 test-postgres: setup-postgres ## the store's tests on a throwaway PostgreSQL
