@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 )
 
 const (
@@ -80,8 +81,9 @@ func (e *OptionError) Unwrap() error { return e.Err }
 
 // Client is a connection to one gateway. Make it with Dial.
 type Client struct {
-	conn *grpc.ClientConn
-	api  openshellv1.OpenShellClient
+	conn  *grpc.ClientConn
+	api   openshellv1.OpenShellClient
+	watch sandboxv1.ServiceHealthWatchClient
 }
 
 // Dial checks the options, reads CAFile and returns a client. It does not wait
@@ -115,7 +117,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, &OptionError{"Address", err}
 	}
-	return &Client{conn: conn, api: openshellv1.NewOpenShellClient(conn)}, nil
+	return &Client{conn: conn, api: openshellv1.NewOpenShellClient(conn), watch: sandboxv1.NewServiceHealthWatchClient(conn)}, nil
 }
 
 var (
@@ -199,3 +201,7 @@ func (c *Client) Close() error {
 // API returns the generated client over the same connection, for call options
 // that the methods here do not take. Its errors are gRPC's.
 func (c *Client) API() openshellv1.OpenShellClient { return c.api }
+
+// WatchAPI is API for sandbox.v1: watching, waiting, history. What its watch
+// sends does not age by itself; WatchServices is for that.
+func (c *Client) WatchAPI() sandboxv1.ServiceHealthWatchClient { return c.watch }

@@ -24,14 +24,29 @@
 //		…
 //	}
 //
+// WaitService waits until a service is healthy, WatchServices follows many:
+//
+//	watch := client.WatchServices(ctx, &sandboxv1.WatchServicesRequest{Sandbox: "web"})
+//	defer watch.Close()
+//	for {
+//		update, err := watch.Next()
+//		if err != nil {
+//			return err
+//		}
+//		for _, s := range update.Changed {
+//			fmt.Println(s.Service.GetUrl(), s.Health().State)
+//		}
+//	}
+//
 // A Client is safe for concurrent use and belongs to whoever dialled it, who
 // closes it. Each call ends with its context; none has a time limit of its
-// own, and none is repeated after it reached the gateway. Requests are not
-// changed and not kept. Calls may overtake each other: only one that begins
+// own. Watches and waits connect again by themselves; no other call is repeated
+// after it reached the gateway. Requests are not changed and not kept. Calls may overtake each other: only one that begins
 // after another has returned is sure to come after it.
 //
-// A health is true for the instant at which the gateway answered. It is not
-// kept here, and a copy of it grows old: after 15 seconds ask again.
+// A health is true for the instant at which the gateway answered. A copy of it
+// grows old: after 15 seconds ask again. A watch does that for what it holds: it
+// is unknown once the gateway has not been heard for 15 seconds.
 //
 // Texts in answers are the gateway's. Whoever writes them to a terminal
 // escapes what is not printable; errors of this package are escaped already.

@@ -18,6 +18,7 @@ import (
 
 	datamodelv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/datamodel/v1"
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 )
 
 // Options of a fake gateway; the zero value is usable.
@@ -37,6 +38,7 @@ func compareKeys(a, b key) int {
 // Gateway is the fake. Make it with New.
 type Gateway struct {
 	openshellv1.UnimplementedOpenShellServer
+	sandboxv1.UnimplementedServiceHealthWatchServer
 	o Options
 
 	mu        sync.Mutex
@@ -48,6 +50,11 @@ type Gateway struct {
 	fail      map[string]error
 	hang      map[string]func() // closes what Hang returned
 	requests  []proto.Message
+
+	transitions map[key]*sandboxv1.ListServiceTransitionsResponse
+	changed     chan struct{} // closed at a change, then replaced
+	open        map[*call]struct{}
+	muted       int
 }
 
 // New makes an empty, healthy gateway.
@@ -66,6 +73,10 @@ func New(o Options) *Gateway {
 		own:       &openshellv1.HealthResponse{Status: openshellv1.ServiceStatus_SERVICE_STATUS_HEALTHY, Version: "0.0.0-fake"},
 		fail:      map[string]error{},
 		hang:      map[string]func(){},
+
+		transitions: map[key]*sandboxv1.ListServiceTransitionsResponse{},
+		changed:     make(chan struct{}),
+		open:        map[*call]struct{}{},
 	}
 }
 
@@ -74,6 +85,7 @@ func New(o Options) *Gateway {
 func (g *Gateway) PutSandbox(s *openshellv1.Sandbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	g.sandboxes[key{workspaceOr(s.GetMetadata().GetWorkspace()), s.GetMetadata().GetName(), ""}] = proto.CloneOf(s)
 }
 
@@ -82,6 +94,7 @@ func (g *Gateway) PutSandbox(s *openshellv1.Sandbox) {
 func (g *Gateway) PutService(e *openshellv1.ServiceEndpoint, h *openshellv1.ServiceHealth) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	k := key{workspaceOr(e.GetMetadata().GetWorkspace()), e.GetSandbox(), e.GetName()}
 	g.services[k], g.health[k] = proto.CloneOf(e), proto.CloneOf(h)
 }
@@ -90,6 +103,7 @@ func (g *Gateway) PutService(e *openshellv1.ServiceEndpoint, h *openshellv1.Serv
 func (g *Gateway) SetHealth(workspace, sandbox, service string, h *openshellv1.ServiceHealth) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	g.health[key{workspaceOr(workspace), sandbox, service}] = proto.CloneOf(h)
 }
 

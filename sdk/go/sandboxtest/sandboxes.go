@@ -27,6 +27,7 @@ func (g *Gateway) Health(context.Context, *openshellv1.HealthRequest) (*openshel
 func (g *Gateway) CreateSandbox(_ context.Context, r *openshellv1.CreateSandboxRequest) (*openshellv1.SandboxResponse, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	workspace, err := one(r.GetWorkspaceScope())
 	if err != nil {
 		return nil, err
@@ -108,6 +109,7 @@ func (g *Gateway) StartSandbox(_ context.Context, r *openshellv1.StartSandboxReq
 func (g *Gateway) phase(scope *datamodelv1.WorkspaceSelector, name string, p openshellv1.SandboxPhase) (*openshellv1.SandboxResponse, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	_, s, err := g.find(scope, name)
 	if err != nil {
 		return nil, err
@@ -124,6 +126,7 @@ func (g *Gateway) phase(scope *datamodelv1.WorkspaceSelector, name string, p ope
 func (g *Gateway) DeleteSandbox(_ context.Context, r *openshellv1.DeleteSandboxRequest) (*openshellv1.DeleteSandboxResponse, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	k, s, err := g.find(r.GetWorkspaceScope(), r.GetName())
 	if status.Code(err) == codes.NotFound && r.GetAllowMissing() {
 		return &openshellv1.DeleteSandboxResponse{Outcome: openshellv1.DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT}, nil

@@ -14,13 +14,16 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 	sandbox "github.com/sandbox-agent/sandbox-agent/sdk/go"
 )
 
@@ -39,7 +42,7 @@ func Start(t testing.TB, g *Gateway) *sandbox.Client {
 		t.Fatalf("dial the fake gateway: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
+		if err := client.Close(); err != nil && status.Code(err) != codes.Canceled { // closed by the test
 			t.Errorf("close the client: %v", err)
 		}
 	})
@@ -75,10 +78,12 @@ func StartTLS(t testing.TB, g *Gateway, dir string) string {
 func serve(t testing.TB, g *Gateway, lis net.Listener, opts ...grpc.ServerOption) {
 	opts = append(opts,
 		grpc.UnaryInterceptor(g.intercept),
+		grpc.StreamInterceptor(g.interceptStream),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
 	)
 	server := grpc.NewServer(opts...)
 	openshellv1.RegisterOpenShellServer(server, g)
+	sandboxv1.RegisterServiceHealthWatchServer(server, g)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(lis) }()
 	t.Cleanup(func() {
@@ -90,12 +95,33 @@ func serve(t testing.TB, g *Gateway, lis net.Listener, opts ...grpc.ServerOption
 }
 
 func (g *Gateway) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	token := ""
-	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) == 1 {
-		token = values[0]
-	}
-	if err := g.admit(ctx, path.Base(info.FullMethod), req.(proto.Message), token); err != nil {
+	if err := g.admit(ctx, path.Base(info.FullMethod), req.(proto.Message), tokenOf(ctx)); err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
+}
+
+func (g *Gateway) interceptStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return next(srv, &admitted{stream, g, path.Base(info.FullMethod)})
+}
+
+// admitted is a stream whose request is admitted as that of any other call.
+type admitted struct {
+	grpc.ServerStream
+	gateway *Gateway
+	method  string
+}
+
+func (a *admitted) RecvMsg(m any) error {
+	if err := a.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return a.gateway.admit(a.Context(), a.method, m.(proto.Message), tokenOf(a.Context()))
+}
+
+func tokenOf(ctx context.Context) string {
+	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) == 1 {
+		return values[0]
+	}
+	return ""
 }

@@ -18,6 +18,7 @@ import (
 func (g *Gateway) ExposeService(_ context.Context, r *openshellv1.ExposeServiceRequest) (*openshellv1.ServiceEndpointResponse, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	k, s, err := g.find(r.GetWorkspaceScope(), r.GetSandbox())
 	if err != nil {
 		return nil, err
@@ -101,6 +102,7 @@ func (g *Gateway) GetService(_ context.Context, r *openshellv1.GetServiceRequest
 func (g *Gateway) DeleteService(_ context.Context, r *openshellv1.DeleteServiceRequest) (*openshellv1.DeleteServiceResponse, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.notify()
 	workspace, err := one(r.GetWorkspaceScope())
 	if err != nil {
 		return nil, err
