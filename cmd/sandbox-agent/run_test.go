@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/sdnotify/sdnotifytest"
-	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 )
-
-func TestMain(m *testing.M) { testkit.Main(m) }
 
 // managed is an agent under a service manager.
 type managed struct {
