@@ -251,7 +251,8 @@ func TestPrometheus(t *testing.T) {
 
 // ask returns the value of a query that has one; "" if it has none.
 func ask(addr, query string) (string, error) {
-	resp, err := http.Get("http://" + addr + "/api/v1/query?query=" + url.QueryEscape(query))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	resp, err := client.Get("http://" + addr + "/api/v1/query?query=" + url.QueryEscape(query))
 	if err != nil {
 		return "", err
 	}
