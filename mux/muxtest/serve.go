@@ -4,7 +4,6 @@
 package muxtest
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"os"
@@ -116,7 +115,7 @@ func Connect(t testing.TB, transport string, agent, gateway mux.Config) (*mux.Se
 	if transport == "unix" {
 		address = g.Unix
 	}
-	a, err := g.Dialer(address).Dial(context.Background(), agent)
+	a, err := g.Dialer(address).Dial(t.Context(), agent)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}
