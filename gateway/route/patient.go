@@ -1,0 +1,108 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package route
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/mux"
+)
+
+// patient is a connection whose peer may take its time, but not for ever: a
+// write must make progress, and once our end is over so must reading.
+type patient struct {
+	mux.Duplex
+	patience mux.Patience
+	early    *bufio.Reader // what was read ahead; nil once it is used up
+	half     atomic.Bool
+	extended atomic.Int64 // when the deadline for writing was set, in Unix nanoseconds
+}
+
+// Write writes as long as there is progress.
+func (p *patient) Write(b []byte) (int, error) {
+	now := time.Now()
+	if last := p.extended.Load(); now.UnixNano()-last > int64(p.patience.Stall/8) && p.extended.CompareAndSwap(last, now.UnixNano()) {
+		_ = p.SetWriteDeadline(now.Add(p.patience.Stall))
+	}
+	return p.Duplex.Write(b)
+}
+
+// Read reads without a bound while our end is open.
+func (p *patient) Read(b []byte) (int, error) {
+	if p.early != nil {
+		if n := p.early.Buffered(); n > 0 {
+			return p.early.Read(b[:min(len(b), n)])
+		}
+		p.early = nil
+	}
+	if p.half.Load() {
+		_ = p.SetReadDeadline(time.Now().Add(p.patience.Linger))
+	}
+	return p.Duplex.Read(b)
+}
+
+// CloseWrite ends our end.
+func (p *patient) CloseWrite() error {
+	p.half.Store(true)
+	_ = p.SetReadDeadline(time.Now().Add(p.patience.Linger))
+	return p.Duplex.CloseWrite()
+}
+
+// closeOnly is a connection without half-close.
+type closeOnly struct{ net.Conn }
+
+func (c closeOnly) CloseWrite() error { return c.Close() }
+
+// writer is a ResponseWriter that waits for a slow client as patiently as
+// patient does.
+type writer struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	router   *Router
+	extended time.Time
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write writes as long as there is progress.
+func (w *writer) Write(b []byte) (int, error) {
+	w.extend()
+	return w.ResponseWriter.Write(b)
+}
+
+// FlushError is for http.ResponseController.
+func (w *writer) FlushError() error {
+	w.extend()
+	return w.control.Flush()
+}
+
+func (w *writer) extend() {
+	stall := w.router.patience.Stall
+	if now := time.Now(); now.Sub(w.extended) > stall/8 {
+		w.extended = now
+		// An error means that there are no deadlines, as in some tests.
+		_ = w.control.SetWriteDeadline(now.Add(stall))
+	}
+}
+
+// Hijack gives the connection to a service that has switched protocols.
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := w.control.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The server's deadlines are not ours.
+	_ = conn.SetDeadline(time.Time{})
+	duplex, ok := conn.(mux.Duplex)
+	if !ok {
+		duplex = closeOnly{conn}
+	}
+	p := &patient{Duplex: duplex, patience: w.router.patience, early: rw.Reader}
+	return w.router.hold(p), rw, nil
+}
