@@ -95,8 +95,8 @@ func TestASession(t *testing.T) {
 		}
 		a.report(t, &supervisorv1.Report{Generation: 5})
 		w.wantAnswer(t, 12, probe.Unknown, health.NotObserved)
-		if got := w.count(t, reports, "accepted"); got != 5 {
-			t.Errorf("%d reports are counted, want 5", got)
+		if got, unknown := w.count(t, reports, "accepted"), w.count(t, observations, "unknown_service"); got != 5 || unknown != 0 {
+			t.Errorf("%d reports are counted, want 5, and %d observations of nothing", got, unknown)
 		}
 		if err := a.session.Close(); err != nil {
 			t.Fatal(err)
