@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
+	"github.com/sandbox-agent/sandbox-agent/gateway/session"
 	"github.com/sandbox-agent/sandbox-agent/probe"
 	"github.com/sandbox-agent/sandbox-agent/test/rig"
 )
 
 // run plays a history and returns the first difference between the product and
-// the reference, or "", and how many answers were compared.
-func run(history []op, scheduled bool) (difference string, compared int) {
+// the reference, or "", and how often each answer was compared.
+func run(history []op, scheduled bool) (difference string, compared map[answer]int) {
 	p := newPlayer(scheduled)
-	c := &checker{world: p.world, ref: reference{read: map[reading]said{}}}
+	c := &checker{world: p.world, ref: reference{read: map[reading]said{}}, compared: map[answer]int{}}
 	for _, o := range history {
 		switch o.kind {
 		case readAged:
@@ -45,7 +46,7 @@ func run(history []op, scheduled bool) (difference string, compared int) {
 type checker struct {
 	world      *rig.World
 	ref        reference
-	compared   int
+	compared   map[answer]int
 	difference string
 }
 
@@ -65,7 +66,7 @@ func (c *checker) untilAged(name string, d time.Duration) {
 		return
 	}
 	if k := c.ref.knows(svc.ID, true); k.said != nil {
-		c.until(k.said.agesFrom + staleAfter + d)
+		c.until(k.said.agesFrom() + staleAfter + d)
 	}
 }
 
@@ -90,8 +91,8 @@ func (c *checker) everything() {
 		c.failf("the sandbox is said to be in phase %d, right is %v", got, right)
 	}
 	for _, svc := range c.world.Store.Services {
-		c.compared++
 		got := c.world.Gateway.Answer(svc)
+		c.compared[answer{got.State, got.Reason}]++
 		right, k := c.ref.answers(svc.ID, now)
 		if !slices.Contains(right, answer{got.State, got.Reason}) {
 			c.failf("%q is said to be %v %v, right is %v", svc.Name, got.State, got.Reason, right)
@@ -102,6 +103,29 @@ func (c *checker) everything() {
 			c.failf("%q is said to be %v, of no observation", svc.Name, got.State)
 		}
 		c.safe(svc.Name, svc.Revision, got)
+		c.expires(svc, got)
+	}
+}
+
+// expires holds what a watch relies on: an answer, or a phase, tells until when
+// it stands if nothing happens.
+func (c *checker) expires(svc session.Service, got health.Answer) {
+	g := c.world.Gateway
+	if at := -g.Since(got.Expires()); !got.Expires().IsZero() && at > 0 {
+		before, after := g.AnswerIn(svc, at-1), g.AnswerIn(svc, at)
+		if before.State != got.State || before.Reason != got.Reason || after.Reason != health.Stale {
+			c.failf("%q: %v %v is to stand for %v; just before it is %v %v, then %v %v",
+				svc.Name, got.State, got.Reason, at, before.State, before.Reason, after.State, after.Reason)
+		}
+	} else if later := g.AnswerIn(svc, time.Hour); later.State != got.State || later.Reason != got.Reason {
+		c.failf("%q: %v %v is to stand for ever, and is %v %v after an hour", svc.Name, got.State, got.Reason, later.State, later.Reason)
+	}
+	if at := -g.Since(g.PhaseExpires()); !g.PhaseExpires().IsZero() {
+		if before, after := g.PhaseIn(at-1), g.PhaseIn(at); before != g.Phase() || after == before {
+			c.failf("phase %d is to stand for %v; just before it is %d, then %d", g.Phase(), at, before, after)
+		}
+	} else if later := g.PhaseIn(time.Hour); later != g.Phase() {
+		c.failf("phase %d is to stand for ever, and is %d after an hour", g.Phase(), later)
 	}
 }
 
@@ -126,6 +150,18 @@ func (c *checker) observation(name string, k known, got health.Observation) {
 	}
 	if at > s.latestFrom || at < s.latestFrom-s.slack {
 		c.failf("%q: the latest attempt is said to have been at %v; %v is proven, less at most %v", name, at, s.latestFrom, s.slack)
+	}
+	if s.conclusive == nil != got.Conclusive.IsZero() {
+		c.failf("%q: the latest conclusive attempt is said to have been at %v, right is %v", name, got.Conclusive, s.conclusive)
+	}
+	if s.conclusive == nil {
+		return
+	}
+	at = c.world.Now() - c.world.Gateway.Since(got.Conclusive)
+	// What is not proven counts as stale, by whatever instant.
+	if proven := s.conclusiveFrom; c.world.Now()-at < staleAfter && at > proven || proven != never && at < proven-s.slack {
+		c.failf("%q: the latest conclusive attempt was at %v and is said to have been at %v; %v is proven, less at most %v",
+			name, s.conclusive.True, at, proven, s.slack)
 	}
 }
 

@@ -182,7 +182,7 @@ func (g *generator) link() {
 	who, up := g.who(), g.coin()
 	switch g.IntN(8) {
 	case 0:
-		g.add(op{kind: sever, agent: who, yes: g.coin(), also: g.coin()})
+		g.add(op{kind: sever, agent: who, yes: g.coin(), also: g.coin()}, op{kind: pass, d: g.while()}, op{kind: connect, agent: who})
 	case 1:
 		g.add(op{kind: sever, agent: who, yes: true, also: g.coin()}, op{kind: pass, d: g.moment()}, op{kind: connect, agent: who, d: g.moment()})
 	case 2:
@@ -225,12 +225,21 @@ func (g *generator) lives() {
 	case 5:
 		g.add(op{kind: freeze, agent: who, yes: g.coin()}, op{kind: pass, d: g.while()}, op{kind: thaw, agent: who}, op{kind: read})
 	case 6:
-		g.add(op{kind: kill, agent: who}, op{kind: leave, agent: who, yes: g.coin()})
+		g.add(op{kind: kill, agent: who})
+		g.anew(who)
 	case 7:
 		g.add(op{kind: leave, agent: who, yes: g.coin()})
+		g.anew(who)
 	case 8:
 		step := g.one(-time.Hour, -time.Second, time.Second, 16*time.Second, 1000*time.Hour)
 		g.add(op{kind: stepGateway, d: step}, op{kind: stepMachine, agent: who, d: -step})
+	}
+}
+
+// anew adds mostly an agent in place of one that is gone.
+func (g *generator) anew(machine int) {
+	if g.IntN(4) > 0 {
+		g.add(op{kind: pass, d: g.while()}, op{kind: start, agent: machine}, op{kind: connect}, op{kind: pass, d: g.moment()})
 	}
 }
 
@@ -248,6 +257,9 @@ func (g *generator) sandbox() {
 		g.add(op{kind: begin}, op{kind: pass, d: g.while()}, op{kind: read})
 	case 3:
 		g.add(halt...)
-		g.add(op{kind: pass, d: g.moment()}, op{kind: begin}, op{kind: start}, op{kind: connect})
+		g.add(op{kind: pass, d: g.moment()})
+	}
+	if g.IntN(5) > 0 {
+		g.add(op{kind: stopped, yes: true}, op{kind: begin}, op{kind: start, yes: true}, op{kind: connect, d: g.one(0, 0, time.Second)}, op{kind: pass, d: g.moment()})
 	}
 }

@@ -12,15 +12,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/sandbox-agent/sandbox-agent/gateway/health"
+	"github.com/sandbox-agent/sandbox-agent/probe"
 )
 
 // TestHistories plays random histories whose attempts follow no schedule, which
 // makes them worse than any schedule can.
-func TestHistories(t *testing.T) { histories(t, false, number(t, "MODEL_SEQUENCES", 4000)) }
+func TestHistories(t *testing.T) { histories(t, false, number(t, "MODEL_SEQUENCES", 3000)) }
 
 // TestScheduledHistories plays random histories of agents that attempt, report
 // and redial as they do.
-func TestScheduledHistories(t *testing.T) { histories(t, true, number(t, "MODEL_SEQUENCES", 4000)/4) }
+func TestScheduledHistories(t *testing.T) { histories(t, true, number(t, "MODEL_SEQUENCES", 3000)/4) }
 
 // number reads a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
@@ -39,7 +42,9 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 // difference.
 func histories(t *testing.T, scheduled bool, n uint64) {
 	first := number(t, "MODEL_SEED", 1)
-	var next, compared atomic.Uint64
+	var next atomic.Uint64
+	var mu sync.Mutex
+	compared := map[answer]int{}
 	var failed sync.Once
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -48,7 +53,11 @@ func histories(t *testing.T, scheduled bool, n uint64) {
 				seed := first + i - 1
 				history := generate(seed, scheduled)
 				difference, answers := run(history, scheduled)
-				compared.Add(uint64(answers))
+				mu.Lock()
+				for a, n := range answers {
+					compared[a] += n
+				}
+				mu.Unlock()
 				if difference != "" {
 					failed.Do(func() { t.Error(explain(seed, history, scheduled)) })
 				}
@@ -56,7 +65,29 @@ func histories(t *testing.T, scheduled bool, n uint64) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d histories, %d answers", n, compared.Load())
+	if !t.Failed() {
+		covered(t, n, compared)
+	}
+}
+
+// covered fails if an answer was never compared: then the histories are too
+// tame to hold anything to.
+func covered(t *testing.T, n uint64, compared map[answer]int) {
+	total := 0
+	for _, times := range compared {
+		total += times
+	}
+	t.Logf("%d histories, %d answers", n, total)
+	want := []answer{{probe.Unknown, health.NoReason}, {probe.Healthy, health.NoReason}, {probe.Unhealthy, health.NoReason}}
+	for r := health.SandboxStopped; r <= health.Inconclusive; r++ {
+		want = append(want, answer{probe.Unknown, r})
+	}
+	for _, a := range want {
+		t.Logf("%9d %v %v", compared[a], a.state, a.reason)
+		if compared[a] < int(n/400) {
+			t.Errorf("%v %v was answered %d times in %d histories", a.state, a.reason, compared[a], n)
+		}
+	}
 }
 
 // explain says what is wrong with a history, in as few ops as it takes.

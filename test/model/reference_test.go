@@ -83,12 +83,22 @@ type said struct {
 	instance string
 	revision uint64
 	verdict
-	// The latest attempt, and the one that the answer ages from, were not before
-	// these true times; never is before all time.
-	latestFrom, agesFrom time.Duration
+	// The latest attempt, and the latest conclusive one, were not before these
+	// true times; never is before all time.
+	latestFrom, conclusiveFrom time.Duration
 	// slack is how much earlier the gateway may take them to be.
-	slack  time.Duration
-	proven bool
+	slack   time.Duration
+	proven  bool
+	leaving bool // the agent says that it leaves
+}
+
+// agesFrom is what counts for the age of the answer: an inconclusive attempt
+// does not refresh a verdict, but is better than nothing.
+func (s said) agesFrom() time.Duration {
+	if s.conclusive == nil {
+		return s.latestFrom
+	}
+	return s.conclusiveFrom
 }
 
 const never = -1000 * time.Hour
@@ -196,6 +206,11 @@ func (r *reference) decode(at int, service string) (s said) {
 			s.revision = revision
 		}
 	}
+	for _, e := range r.log[:made] {
+		if e.Kind == rig.Leaving && e.Instance == s.instance {
+			s.leaving = true
+		}
+	}
 	s.verdict = judge(r.attempts(made, s.instance, s.revision))
 	if s.latest == nil {
 		return s
@@ -212,9 +227,9 @@ func (r *reference) decode(at int, service string) (s said) {
 		return min(p.sent+a.Observed-p.received, r.log[at].At)
 	}
 	s.latestFrom = from(s.latest)
-	s.agesFrom = s.latestFrom
+	s.conclusiveFrom = never
 	if s.conclusive != nil {
-		s.agesFrom = from(s.conclusive)
+		s.conclusiveFrom = from(s.conclusive)
 	}
 	s.slack += p.slack
 	s.proven = s.latestFrom != never
@@ -284,17 +299,13 @@ func (r *reference) receive(k *known, at int, service string, outdated bool) {
 		if old := k.said; old != nil && old.instance == s.instance && old.revision == s.revision {
 			// Both prove something of the same attempt, or the newer one is of
 			// a later attempt.
-			s.latestFrom, s.agesFrom = max(s.latestFrom, old.latestFrom), max(s.agesFrom, old.agesFrom)
+			s.latestFrom, s.conclusiveFrom = max(s.latestFrom, old.latestFrom), max(s.conclusiveFrom, old.conclusiveFrom)
 			s.slack = max(s.slack, old.slack)
 		}
 		k.said = &s
 	}
-	made := r.report(r.log[at].Session, r.log[at].Sequence)
-	for _, e := range r.log[:made] {
-		if e.Kind == rig.Leaving && e.Instance == k.instance {
-			k.session, k.lost = 0, r.log[at].At
-			return
-		}
+	if s.leaving {
+		k.session, k.lost = 0, r.log[at].At
 	}
 }
 
@@ -359,9 +370,9 @@ func (k known) answers(now time.Duration) []answer {
 	}
 	stale := unknown(health.Stale)
 	switch {
-	case now-k.said.agesFrom >= staleAfter:
+	case now-k.said.agesFrom() >= staleAfter:
 		return stale
-	case now-k.said.agesFrom+k.said.slack < staleAfter:
+	case now-k.said.agesFrom()+k.said.slack < staleAfter:
 		return fresh
 	}
 	return append(fresh, stale...)

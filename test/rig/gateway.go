@@ -56,9 +56,12 @@ func (g *Gateway) Restart() {
 func (g *Gateway) StepClock(by time.Duration) { g.clock.step += by }
 
 // Answer is what the gateway answers for a service.
-func (g *Gateway) Answer(svc session.Service) health.Answer {
+func (g *Gateway) Answer(svc session.Service) health.Answer { return g.AnswerIn(svc, 0) }
+
+// AnswerIn is what the gateway will answer after d if nothing happens.
+func (g *Gateway) AnswerIn(svc session.Service, d time.Duration) health.Answer {
 	slot := g.slot()
-	now := g.now()
+	now := g.now().Add(d)
 	return health.Evaluate(health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: g.world.Store.Generation}, g.phase(slot, now), slot, now)
 }
 
@@ -68,7 +71,16 @@ func (g *Gateway) Health(svc session.Service) *openshellv1.ServiceHealth {
 }
 
 // Phase is the phase of the sandbox.
-func (g *Gateway) Phase() health.Phase { return g.phase(g.slot(), g.now()) }
+func (g *Gateway) Phase() health.Phase { return g.PhaseIn(0) }
+
+// PhaseIn is what Phase will be after d if nothing happens.
+func (g *Gateway) PhaseIn(d time.Duration) health.Phase { return g.phase(g.slot(), g.now().Add(d)) }
+
+// PhaseExpires is the instant at which Phase changes if nothing happens, or
+// zero.
+func (g *Gateway) PhaseExpires() time.Time {
+	return health.PhaseExpires(g.world.Store.lifecycle(), g.slot(), g.started, g.now())
+}
 
 // Since tells how much true time has passed since an instant that the gateway
 // has stored.
