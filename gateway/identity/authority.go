@@ -42,6 +42,10 @@ type authority struct {
 }
 
 func openAuthority(cfg Config) (*authority, error) {
+	if exists(cfg.Dir, CAFile) && !exists(cfg.Dir, caKeyFile) {
+		// A new key would belong to no certificate that agents know.
+		return nil, fmt.Errorf("certificate authority: %s is there without %s: put the key back, or remove the certificate and hand a new one to every agent", CAFile, caKeyFile)
+	}
 	keyPEM, err := readOrMake(filepath.Join(cfg.Dir, caKeyFile), func() ([]byte, error) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {

@@ -24,6 +24,11 @@ func readOrMake(path string, gen func() ([]byte, error)) ([]byte, error) {
 	return b, WriteFile(path, b)
 }
 
+func exists(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
 // WriteFile replaces a file so that a reader, or a crash, sees the old content
 // or the new one whole.
 func WriteFile(path string, b []byte) error {
