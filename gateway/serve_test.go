@@ -4,6 +4,8 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -24,7 +26,9 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/gateway/session"
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
+	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 	"github.com/sandbox-agent/sandbox-agent/probe"
+	"github.com/sandbox-agent/sandbox-agent/readiness"
 )
 
 func TestHTTPListeners(t *testing.T) {
@@ -154,6 +158,44 @@ func TestAPIListener(t *testing.T) {
 		}
 	}
 	if err := stream.CloseSend(); err != nil {
+		t.Error(err)
+	}
+}
+
+// grpc.health.v1 says what /readyz says.
+func TestGRPCHealthIsAsDeepAsReadiness(t *testing.T) {
+	broken := make(chan bool, 1)
+	c := readiness.New(testkit.Logger(t), readiness.Check{Name: "store", Func: func(context.Context) error {
+		if <-broken {
+			return errors.New("gone")
+		}
+		return nil
+	}})
+	h := newGRPCHealth(c, "a.Service")
+	want := func(when string, status grpc_health_v1.HealthCheckResponse_ServingStatus) {
+		t.Helper()
+		list, err := h.List(t.Context(), &grpc_health_v1.HealthListRequest{})
+		if err != nil || len(list.GetStatuses()) != 2 {
+			t.Errorf("%s: %v, %v", when, list, err)
+		}
+		for _, name := range []string{"", "a.Service"} {
+			resp, err := h.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
+			if err != nil || resp.GetStatus() != status || list.GetStatuses()[name].GetStatus() != status {
+				t.Errorf("%s: %q is %v, %v", when, name, resp.GetStatus(), err)
+			}
+		}
+	}
+	want("before the first check", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	broken <- false
+	eventually(t, "ready", c.Ready)
+	want("after a pass", grpc_health_v1.HealthCheckResponse_SERVING)
+	c.Drain()
+	want("draining", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	cancel()
+	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }

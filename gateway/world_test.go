@@ -84,8 +84,13 @@ func start(t testing.TB, cfg Config, prepare ...func(*Gateway)) *running {
 				}
 				close(ready)
 			},
-			Stopping: func() { close(r.stopping) },
-			Cut:      r.cut,
+			Stopping: func() {
+				if r.checker.Ready() || !r.checker.Draining() {
+					t.Error("the gateway says that it stops while it is ready")
+				}
+				close(r.stopping)
+			},
+			Cut: r.cut,
 		})
 	}()
 	t.Cleanup(func() { r.stop() })
