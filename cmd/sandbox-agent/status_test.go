@@ -61,8 +61,10 @@ func TestStatusTable(t *testing.T) {
 			s.Ready, s.Gateway.Connected, s.Gateway.LastError = false, false, "dial tcp: refused"
 		}, "Agent 1.2.3, instance 0e8f, not ready\nGateway \"https://gateway.example:17690\": not connected for 1h1m1s: \"dial tcp: refused\"\n" + services},
 		"alone": {func(s *agent.Status) { s.Gateway = nil }, "Agent 1.2.3, instance 0e8f, ready\n" + services},
-		"no services": {func(s *agent.Status) { s.Gateway, s.Services = nil, nil },
-			"Agent 1.2.3, instance 0e8f, ready\nSERVICE   PORT   CHECK   STATE   REASON   CODE   AGE   LATENCY   ADDRESS\n"},
+		"no services": {
+			func(s *agent.Status) { s.Gateway, s.Services = nil, nil },
+			"Agent 1.2.3, instance 0e8f, ready\nSERVICE   PORT   CHECK   STATE   REASON   CODE   AGE   LATENCY   ADDRESS\n",
+		},
 	} {
 		s := sample()
 		c.edit(&s)
