@@ -16,8 +16,9 @@ const (
 	// regardless.
 	patience = 500 * time.Millisecond
 	// partialAfter is how long after its start a round is called ended for the
-	// first time, if some of its attempts are not in.
-	partialAfter = 400 * time.Millisecond
+	// first time, if some of its attempts are not in. It is longer than patience:
+	// a service that waited for its slot all that time is in, if it answers.
+	partialAfter = 600 * time.Millisecond
 )
 
 // plan decides what the scheduler does next. It is pure: every instant is an
@@ -148,12 +149,19 @@ func (p *plan) due(now time.Time) (late time.Duration, began bool, ended int) {
 // nil if none may start at now.
 func (p *plan) start(now time.Time) *entry {
 	i := p.startable()
-	if i < 0 || len(p.flying) >= slots && now.Before(p.headSince.Add(p.share())) {
+	if i < 0 {
 		return nil
+	}
+	since := now
+	if len(p.flying) >= slots {
+		// What this turn is late by is not for the next one to wait again.
+		if since = p.headSince.Add(p.share()); now.Before(since) {
+			return nil
+		}
 	}
 	e := p.queue[i]
 	p.queue = slices.Delete(p.queue, i, i+1)
-	p.headSince = now
+	p.headSince = since
 	e.queued = false
 	p.flying[e.service.Name], e.started = e, now
 	return e

@@ -85,3 +85,30 @@ func TestSharesOfSlots(t *testing.T) {
 		t.Errorf("the last waited for %v", now.Sub(begin))
 	}
 }
+
+// TestLatenessOfTurnsDoesNotAddUp holds T06 on a busy machine: the last of a
+// list starts within patience, and the lateness of one turn, although every
+// turn is late; so that it is in when the round is called ended.
+func TestLatenessOfTurnsDoesNotAddUp(t *testing.T) {
+	const late = 5 * time.Millisecond
+	begin := time.Now()
+	var list []Service
+	for i := range MaxServices {
+		list = append(list, serviceOn(uint16(i+1)))
+	}
+	p := newPlan(begin.Add(time.Hour))
+	p.replace(list, begin)
+	now, started := begin, 0
+	for {
+		for p.start(now) != nil {
+			started++
+		}
+		if started == len(list) {
+			break
+		}
+		now = p.wake().Add(late)
+	}
+	if took := now.Sub(begin); took > patience+late || took+late > partialAfter {
+		t.Errorf("the last of %d started after %v", started, took)
+	}
+}

@@ -184,9 +184,9 @@ func TestRoundEndsTwiceIfSomeHang(t *testing.T) {
 		w.until(900 * time.Millisecond)
 		w.target(1, silent)
 		w.until(5 * time.Second)
-		w.wantTimes("rounds ended", w.rounds, 1400, 2000)
+		w.wantTimes("rounds ended", w.rounds, 1600, 2000)
 		w.until(9 * time.Second)
-		w.wantTimes("rounds ended", w.rounds, 1400, 2000, 6400, 7000)
+		w.wantTimes("rounds ended", w.rounds, 1600, 2000, 6600, 7000)
 	})
 }
 
