@@ -5,24 +5,28 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
 // Adopt takes each sandbox in turn. A process of another generation than the
 // spec's is what a crash between a stop and a start left: it is killed, and the
-// spec's generation is reported as ended.
+// spec's generation is reported as ended. One that cannot be adopted keeps no
+// other from it.
 func (d *local) Adopt(ctx context.Context, specs []Spec) error {
+	var errs []error
 	for _, spec := range specs {
 		exit, err := d.adopt(ctx, spec)
 		if err != nil {
-			return fmt.Errorf("adopt sandbox %s: %w", spec.ID, err)
+			errs = append(errs, fmt.Errorf("adopt sandbox %s: %w", spec.ID, err))
+			continue
 		}
 		if exit != nil {
 			d.cfg.Logger.Info("sandbox had ended", "sandbox_id", exit.ID, "generation", exit.Generation, "code", exit.Code)
 			d.cfg.OnExit(*exit)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // adopt returns the exit to report, nil if the sandbox runs.

@@ -9,9 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 )
 
 func TestLocalAdoptAfterKill(t *testing.T) {
@@ -216,5 +219,16 @@ func TestLocalLogIsTruncatedAtStart(t *testing.T) {
 	}
 	if n := w.driver.files.logSize("alpha"); n != int64(len(data)) {
 		t.Errorf("log size %d, want %d", n, len(data))
+	}
+}
+
+// One sandbox that cannot be adopted keeps no other from being watched.
+func TestAdoptGoesOnAfterAFailure(t *testing.T) {
+	var exits []string
+	d := NewLocal(Config{Dir: t.TempDir(), Logger: testkit.Logger(t), OnExit: func(e Exit) { exits = append(exits, e.ID) }})
+	defer d.Close()
+	err := d.Adopt(t.Context(), []Spec{{ID: "first", Generation: 1}, {ID: "../bad", Generation: 1}, {ID: "last", Generation: 1}})
+	if !errors.Is(err, ErrInvalid) || !slices.Equal(exits, []string{"first", "last"}) {
+		t.Errorf("told the ends of %q, %v", exits, err)
 	}
 }
