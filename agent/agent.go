@@ -60,9 +60,10 @@ func New(cfg Config) (*Agent, error) {
 	a.counts = n
 	tokens := newTokens(cfg)
 	a.link = &link{
-		dialer: cfg.dialer(tokens, tls, a.instance),
 		tokens: tokens, tracker: a.tracker, logger: cfg.Logger, counts: n,
 	}
+	dialer := cfg.dialer(tokens, tls, a.instance)
+	a.link.open = dialer.Dial
 	a.metrics = newCollector(a.tracker, a.link, n)
 	a.registry.MustRegister(a.metrics)
 	a.scheduler = probe.NewScheduler(probe.SchedulerConfig{
@@ -86,7 +87,7 @@ func New(cfg Config) (*Agent, error) {
 // OpsAddr returns where the ops listener is.
 func (a *Agent) OpsAddr() net.Addr { return a.ops.Addr() }
 
-// Hooks tell whoever started an agent what it does.
+// Hooks tell whoever started an agent what it does. Each may be nil.
 type Hooks struct {
 	Ready    func() // the listener and the probe loop run
 	Stopping func()
@@ -113,7 +114,7 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 	if a.cfg.Gateway == "" {
 		a.scheduler.SetServices(a.alone.revise(a.cfg.Services))
 	}
-	hooks.Ready()
+	call(hooks.Ready)
 	ended := make(chan result, 1)
 	wg.Go(func() { ended <- a.main(ctx) })
 	r := result{}
@@ -122,7 +123,7 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 	case <-ctx.Done():
 	}
 	asked := ctx.Err() != nil
-	hooks.Stopping()
+	call(hooks.Stopping)
 	a.checker.Drain()
 	grace := time.Duration(0) // what was relayed ended with the command
 	if asked {
@@ -133,6 +134,12 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 		return 0, nil // the command ends meanwhile
 	}
 	return r.code, r.err
+}
+
+func call(hook func()) {
+	if hook != nil {
+		hook()
+	}
 }
 
 // slept implements probe.SchedulerConfig.Slept.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/sandbox-agent/sandbox-agent/agent/command"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
@@ -84,11 +85,21 @@ func (c Config) validateAlone() error {
 			errs = append(errs, fmt.Errorf("service: the name %q appears twice", s.Name))
 		}
 		seen[s.Name] = true
+		if !validName(s.Name) {
+			errs = append(errs, fmt.Errorf("service: the name %q is not valid; a name is empty or 1 to 28 of a-z, 0-9 and -, with a letter or digit at both ends and no --", s.Name))
+		}
 		if err := s.Target.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("service: %q: %w", s.Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validName holds for the names that a gateway would take too.
+func validName(name string) bool {
+	bad := func(c rune) bool { return c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') }
+	return len(name) <= 28 && !strings.ContainsFunc(name, bad) && !strings.Contains(name, "--") &&
+		!strings.HasPrefix(name, "-") && !strings.HasSuffix(name, "-")
 }
 
 // dialer returns what dials the gateway.

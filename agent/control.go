@@ -54,6 +54,7 @@ func dialControl(ctx context.Context, session *mux.Session) (*grpc.ClientConn, e
 // control is the agent's end of one session's control stream.
 type control struct {
 	link   *link
+	turn   context.Context // outlives the session
 	stream supervisorv1.Supervisor_ConnectClient
 	acks   chan uint64
 	moving sync.WaitGroup
@@ -121,7 +122,7 @@ func (c *control) move(ctx context.Context, after time.Duration) {
 		sleep(ctx, after)
 		var redial mux.Redial
 		for ctx.Err() == nil {
-			session, err := c.link.dial(ctx)
+			session, err := c.link.dial(ctx, c.turn)
 			if err != nil {
 				sleep(ctx, redial.Failed(err, rand.Float64()))
 				continue

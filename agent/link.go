@@ -20,13 +20,17 @@ import (
 
 // link keeps a session with the gateway: it dials, and dials again, for ever.
 type link struct {
-	dialer    mux.Dialer
+	open      func(context.Context, mux.Config) (*mux.Session, error) // mux.Dialer.Dial
 	tokens    *tokens
 	tracker   *report.Tracker
 	scheduler *probe.Scheduler
 	relays    *relays
 	logger    *slog.Logger
 	counts    *counts
+
+	// Of run alone: what was logged last of why there is no session.
+	said bool
+	why  failure
 
 	mu        sync.Mutex
 	state     linkState
@@ -69,6 +73,13 @@ func (l *link) check(ctx context.Context) error {
 		return errors.New("the gateway is not ready")
 	}
 	return nil
+}
+
+// begin takes note of when there was no session for the first time.
+func (l *link) begin(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.since = now
 }
 
 func (l *link) up(health grpc_health_v1.HealthClient) {
@@ -116,6 +127,7 @@ func (l *link) turn(ctx context.Context) context.Context {
 // run keeps the link until ctx ends or the agent's last report was
 // acknowledged.
 func (l *link) run(ctx context.Context) {
+	l.begin(time.Now())
 	var redial mux.Redial
 	var next *mux.Session
 	turn := l.turn(ctx)
@@ -124,7 +136,7 @@ func (l *link) run(ctx context.Context) {
 		session, err := next, error(nil)
 		next = nil
 		if session == nil {
-			session, err = l.dial(turn)
+			session, err = l.dial(turn, turn)
 		}
 		if err == nil {
 			began := time.Now()
@@ -165,17 +177,17 @@ func (l *link) failed(ctx, turn context.Context, redial *mux.Redial, err error, 
 	}
 }
 
-// dial opens one session.
-func (l *link) dial(ctx context.Context) (*mux.Session, error) {
+// dial opens one session. Its relays run under turn.
+func (l *link) dial(ctx, turn context.Context) (*mux.Session, error) {
 	l.counts.dials.Add(1)
-	return l.dialer.Dial(ctx, mux.Config{
+	return l.open(ctx, mux.Config{
 		Logger: l.logger,
-		Handle: func(s *mux.Stream) { l.relays.handle(ctx, s) },
+		Handle: func(s *mux.Stream) { l.relays.handle(turn, s) },
 	})
 }
 
 // logDial says and counts why there is no session: loudly where somebody must
-// do something about it.
+// do something about it, and once for as long as it stays the same.
 func (l *link) logDial(ctx context.Context, err error, session bool, delay time.Duration) {
 	if ctx.Err() != nil {
 		return
@@ -183,9 +195,13 @@ func (l *link) logDial(ctx context.Context, err error, session bool, delay time.
 	why := classify(err, session)
 	l.counts.failures[why].Add(1)
 	level := slog.LevelInfo
-	if why.loud() {
+	switch {
+	case !session && l.said && why == l.why:
+		level = slog.LevelDebug
+	case why.loud():
 		level = slog.LevelWarn
 	}
+	l.said, l.why = true, why
 	l.logger.Log(ctx, level, "no session with the gateway", "reason", why.String(), "error", err, "retry_in", delay.Round(time.Millisecond))
 }
 

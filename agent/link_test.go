@@ -27,7 +27,7 @@ import (
 func newLink(t *testing.T, d *mux.Dialer) *link {
 	tracker, logger := report.NewTracker(), testkit.Logger(t)
 	return &link{
-		dialer: *d, tracker: tracker, scheduler: probe.NewScheduler(probe.SchedulerConfig{}), logger: logger, counts: &counts{},
+		open: d.Dial, tracker: tracker, scheduler: probe.NewScheduler(probe.SchedulerConfig{}), logger: logger, counts: &counts{},
 		relays: newRelays(nil, tracker, logger),
 	}
 }

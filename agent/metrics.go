@@ -77,6 +77,7 @@ func (c *collector) attempted(s probe.Service, a probe.Attempt) {
 	defer c.mu.Unlock()
 	n := c.services[s.Revision]
 	if n == nil {
+		c.prune(c.tracker.Snapshot()) // nobody may ever scrape
 		n = &attempts{histogram: make([]uint64, len(buckets))}
 		c.services[s.Revision] = n
 	}
@@ -86,6 +87,20 @@ func (c *collector) attempted(s probe.Service, a probe.Attempt) {
 		if a.Latency.Seconds() <= b {
 			n.histogram[i]++
 			break
+		}
+	}
+}
+
+// prune forgets the services that are gone. A service is in the snapshot before
+// its first attempt ends.
+func (c *collector) prune(snap report.Snapshot) {
+	present := make(map[uint64]bool, len(snap.Entries))
+	for _, e := range snap.Entries {
+		present[e.Service.Revision] = true
+	}
+	for revision := range c.services {
+		if !present[revision] {
+			delete(c.services, revision)
 		}
 	}
 }
@@ -114,19 +129,13 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	snap := c.tracker.Snapshot()
-	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	present := make(map[uint64]bool, len(snap.Entries))
+	snap := c.tracker.Snapshot()
+	now := time.Now()
+	c.prune(snap)
 	for _, e := range snap.Entries {
-		present[e.Service.Revision] = true
 		c.collectService(ch, e, now)
-	}
-	for revision := range c.services {
-		if !present[revision] {
-			delete(c.services, revision)
-		}
 	}
 	connected := 0.0
 	if live, _, _ := c.link.status(); live {

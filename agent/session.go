@@ -29,6 +29,7 @@ const openTimeout = 10 * time.Second
 // the session to go on with.
 func (l *link) serve(ctx context.Context, session *mux.Session) (next *mux.Session, err error) {
 	defer session.Close()
+	turn := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conn, err := dialControl(ctx, session)
@@ -38,7 +39,7 @@ func (l *link) serve(ctx context.Context, session *mux.Session) (next *mux.Sessi
 	defer conn.Close()
 	slow := time.AfterFunc(openTimeout, func() { session.Close() })
 	defer slow.Stop()
-	c := &control{link: l, acks: make(chan uint64, 1), moved: make(chan *mux.Session, 1), end: cancel}
+	c := &control{link: l, turn: turn, acks: make(chan uint64, 1), moved: make(chan *mux.Session, 1), end: cancel}
 	if c.stream, err = supervisorv1.NewSupervisorClient(conn).Connect(ctx); err != nil {
 		return nil, err
 	}

@@ -78,6 +78,10 @@ func readToken(path string) (string, error) {
 // service manager, a read-only image) is nothing to worry about: its owner
 // renews it.
 func (t *tokens) renew(token secret.String) {
+	if !plausible(token.Reveal()) {
+		t.logger.Warn("the gateway has sent a token that is none")
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.current = token
@@ -95,6 +99,13 @@ func (t *tokens) renew(token secret.String) {
 		return
 	}
 	t.read = token.Reveal()
+}
+
+// plausible reports whether a token could be one: it is neither empty nor too
+// long, and reading it back from a file gives it again.
+func plausible(token string) bool {
+	bad := func(c rune) bool { return c <= ' ' || c > '~' }
+	return token != "" && len(token) < maxToken && !strings.ContainsFunc(token, bad)
 }
 
 // successor returns what a former life of this agent has kept in the place of
