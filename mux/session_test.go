@@ -260,6 +260,76 @@ func TestCloseReturnsWhateverTheConnectionDoes(t *testing.T) {
 	})
 }
 
+// reluctant is a connection whose Close waits to be allowed.
+type reluctant struct {
+	net.Conn
+	allowed chan struct{}
+}
+
+func (c reluctant) Close() error {
+	<-c.allowed
+	return c.Conn.Close()
+}
+
+// While a session shuts down, its readers neither wait nor spin, which is what
+// they would do until the connection is closed.
+func TestReadersLeaveBeforeTheConnectionIsClosed(t *testing.T) {
+	for name, violation := range map[string][]byte{
+		"Close":                      nil,
+		"found by us":                header(2, 1, 0, 1),
+		"found by the multiplexer":   header(1, 1, 1, 0),
+		"connection ends by the way": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, g := net.Pipe()
+			conn := reluctant{g, make(chan struct{})}
+			s, err := mux.NewGatewaySession(conn, config(t, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			drained := make(chan struct{})
+			go func() { _, _ = io.Copy(io.Discard, a); close(drained) }()
+			_, _ = a.Write(header(1, 1, 1, 0))
+			errs := make(chan error, 20)
+			for range cap(errs) {
+				st := open(t, s, mux.KindRelay, "svc")
+				go func() { _, err := st.Read(make([]byte, 1)); errs <- err }()
+			}
+			closed := make(chan error, 1)
+			switch {
+			case violation == nil:
+				go func() { closed <- s.Close() }()
+			case len(violation) == 0:
+				_ = a.Close()
+			default:
+				_, _ = a.Write(violation)
+			}
+			limit := time.After(5 * time.Second)
+			for range cap(errs) {
+				select {
+				case err := <-errs:
+					if !errors.Is(err, mux.ErrSessionClosed) {
+						t.Errorf("read: %v", err)
+					}
+				case <-limit:
+					t.Fatal("readers have not left")
+				}
+			}
+			close(conn.allowed)
+			if violation == nil {
+				err = <-closed
+			} else {
+				err = s.Close()
+			}
+			if err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			_ = a.Close()
+			<-drained
+		})
+	}
+}
+
 func TestCloseIsIdempotentAndSaysWhy(t *testing.T) {
 	muxtest.Each(t, func(t *testing.T, connect muxtest.Connector) {
 		a, g := connect(t, config(t, nil), config(t, nil))

@@ -148,7 +148,7 @@ func (s *Stream) fault(err error) error {
 	if s.isClosed() {
 		return net.ErrClosed
 	}
-	if s.session.ended() {
+	if s.session.woken() {
 		return s.session.over()
 	}
 	switch err {
