@@ -150,6 +150,9 @@ func (r *Router) service(w http.ResponseWriter, in *http.Request, name Name, ask
 		return
 	}
 	h := &hop{Endpoint: e, source: ask.Source(r.cfg.Domain), in: in}
+	// A service may answer while it is still being sent to. An error means that
+	// this is so already, or that a test has no connection.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	patiently := &writer{ResponseWriter: w, control: http.NewResponseController(w), router: r}
 	r.proxy.ServeHTTP(patiently, in.WithContext(context.WithValue(in.Context(), hopKey{}, h)))
 }
