@@ -6,6 +6,7 @@ package watch
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -160,7 +161,14 @@ func (s *Server) lookLocked(id string, see func(old sight) sight) (records [2]*r
 		s.sights[id], s.names[next.record.key()] = next, id
 	}
 	sooner := earlier(expires, s.book.expires(id), now) != expires
-	return records, len(aged)+len(changed) > 0 || sooner
+	return records, len(aged)+len(changed) > 0 || sooner || !maps.Equal(old.record.labelsOf(), next.record.labelsOf())
+}
+
+func (r *record) labelsOf() map[string]string {
+	if r == nil {
+		return nil
+	}
+	return r.labels
 }
 
 func (r *record) key() sandboxName { return sandboxName{r.workspace, r.name} }
