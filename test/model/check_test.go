@@ -190,7 +190,7 @@ func (c *checker) safe(name string, revision uint64, got health.Answer) {
 	}
 	passes, fails := 0, 0
 	newest := never
-	for _, e := range c.world.Log[:c.reported()] {
+	for _, e := range c.world.Log[:c.reported(instance)] {
 		if e.Kind != rig.Attempted || e.Instance != instance || e.Revision != revision {
 			continue
 		}
@@ -213,14 +213,17 @@ func (c *checker) safe(name string, revision uint64, got health.Answer) {
 	}
 }
 
-// reported returns where the report was made that was received last.
-func (c *checker) reported() int {
-	for i := len(c.world.Log) - 1; i >= 0; i-- {
-		if e := c.world.Log[i]; e.Kind == rig.Received {
-			return c.ref.report(e.Session, e.Sequence)
+// reported returns where an instance made its latest report that was received.
+func (c *checker) reported(instance string) (at int) {
+	for _, e := range c.world.Log {
+		if e.Kind != rig.Received {
+			continue
+		}
+		if made := c.ref.report(e.Session, e.Sequence); c.world.Log[made].Instance == instance {
+			at = max(at, made)
 		}
 	}
-	return 0
+	return at
 }
 
 // claims holds the rule of who gets the sandbox: the newest session, but

@@ -129,10 +129,39 @@ func (g *generator) step() {
 		g.configuration()
 	case n < 34:
 		g.link()
-	case n < 38:
+	case n < 37:
 		g.lives()
+	case n < 38:
+		g.race()
 	default:
 		g.sandbox()
+	}
+}
+
+// race adds what two that do not know of each other do at one time.
+func (g *generator) race() {
+	soon := op{kind: pass, d: g.moment()}
+	switch g.IntN(3) {
+	case 0: // a displaced agent does not know it, and reports on
+		g.add(op{kind: cleanUp, d: g.one(time.Second, 20*time.Second)}, op{kind: hold, yes: false})
+		if g.coin() {
+			g.add(op{kind: start, agent: 1}, op{kind: connect}, soon)
+		} else {
+			g.add(op{kind: delay, yes: true, d: g.one(time.Second, 4*time.Second)}, op{kind: round}, op{kind: connect}, soon)
+		}
+		for range 1 + g.IntN(3) {
+			g.add(op{kind: attempt, agent: 1, name: "web", target: g.result()}, op{kind: pass, d: time.Second}, op{kind: round, agent: 1}, soon, op{kind: read})
+		}
+	case 1: // the last report is not acknowledged, and others follow it
+		g.add(op{kind: hold, yes: false}, op{kind: leave, yes: g.coin()}, soon)
+		g.rounds(1)
+		g.add(op{kind: release}, soon)
+		g.rounds(1)
+		g.add(op{kind: connect}, soon, op{kind: read})
+	case 2: // a handshake of the life before comes when the session of this one is lost
+		g.add(op{kind: connect, d: g.one(4*time.Second, 9*time.Second)}, op{kind: stop}, op{kind: stopped}, op{kind: begin},
+			op{kind: start, agent: 1}, op{kind: connect}, op{kind: pass, d: time.Second}, op{kind: sever, yes: true, also: true},
+			op{kind: pass, d: g.while()}, op{kind: read}, op{kind: readLost, d: -time.Millisecond})
 	}
 }
 

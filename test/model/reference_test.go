@@ -4,6 +4,7 @@
 package model
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -103,16 +104,30 @@ func (s said) agesFrom() time.Duration {
 
 const never = -1000 * time.Hour
 
+// before yields what happened before event at.
+func (r *reference) before(at int) iter.Seq[*rig.Event] {
+	return func(yield func(*rig.Event) bool) {
+		for i := range at {
+			if !yield(&r.log[i]) {
+				return
+			}
+		}
+	}
+}
+
 // report is a Reported event and what belongs to it.
 func (r *reference) report(session, sequence uint64) (at int) {
-	return slices.IndexFunc(r.log, func(e rig.Event) bool {
-		return e.Kind == rig.Reported && e.Session == session && e.Sequence == sequence
-	})
+	for i := range r.log {
+		if e := &r.log[i]; e.Kind == rig.Reported && e.Session == session && e.Sequence == sequence {
+			return i
+		}
+	}
+	return -1
 }
 
 // attempts of an instance at a revision before event at.
 func (r *reference) attempts(at int, instance string, revision uint64) (list []rig.Attempt) {
-	for _, e := range r.log[:at] {
+	for e := range r.before(at) {
 		switch {
 		case e.Instance != instance:
 		case e.Kind == rig.Attempted && e.Revision == revision:
@@ -127,7 +142,7 @@ func (r *reference) attempts(at int, instance string, revision uint64) (list []r
 
 // list of revisions that an instance was to observe at event at.
 func (r *reference) list(at int, instance string) (revisions []uint64) {
-	for _, e := range r.log[:at] {
+	for e := range r.before(at) {
 		if e.Kind == rig.TookOver && e.Instance == instance {
 			revisions = e.Revisions
 		}
@@ -137,7 +152,7 @@ func (r *reference) list(at int, instance string) (revisions []uint64) {
 
 // service that a revision is a configuration of.
 func (r *reference) service(revision uint64) string {
-	for _, e := range r.log {
+	for e := range r.before(len(r.log)) {
 		if e.Kind == rig.Configured && e.Revision == revision {
 			return e.Service
 		}
@@ -167,19 +182,19 @@ func (r *reference) proofOf(at int) (p proof) {
 		}
 	}
 	var sequence uint64
-	for _, e := range r.log[:at] {
+	for e := range r.before(at) {
 		if e.Kind == rig.AckReceived && e.Session == made.Session && (e.Sequence == 0 || e.Agent <= oldest) {
 			sequence, p.received = e.Sequence, e.Agent
 		}
 	}
-	for _, e := range r.log[:at] {
+	for e := range r.before(at) {
 		if e.Kind == rig.AckSent && e.Session == made.Session && e.Sequence == sequence {
 			p.sent = e.At
 		}
 	}
 	// The gateway may count acknowledgements that are less than 100 ms apart as
 	// the earlier one.
-	for _, e := range r.log[:at] {
+	for e := range r.before(at) {
 		if e.Kind == rig.AckSent && e.Session == made.Session && e.Sequence < sequence && p.sent-e.At < 100*time.Millisecond {
 			p.slack = 100 * time.Millisecond
 		}
@@ -206,7 +221,7 @@ func (r *reference) decode(at int, service string) (s said) {
 			s.revision = revision
 		}
 	}
-	for _, e := range r.log[:made] {
+	for e := range r.before(made) {
 		if e.Kind == rig.Leaving && e.Instance == s.instance {
 			s.leaving = true
 		}
@@ -256,7 +271,8 @@ type known struct {
 // does.
 func (r *reference) knows(service string, outdated bool) (k known) {
 	k.generation, k.asked = 1, health.Ready
-	for at, e := range r.log {
+	for at := range r.log {
+		e := &r.log[at]
 		switch e.Kind {
 		case rig.GatewayStarted:
 			// All that is left is what was on disk.

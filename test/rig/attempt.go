@@ -39,7 +39,7 @@ type flight struct {
 // schedule. It does nothing if the agent does not have the service, or has it
 // in flight.
 func (a *Agent) Attempt(name string, extra bool, result Target) {
-	if a.dead || a.Machine.stopped || a.flying[name] != nil {
+	if a.dead || a.planner != nil || a.Machine.stopped || a.flying[name] != nil {
 		return
 	}
 	for _, svc := range a.list {
@@ -51,7 +51,7 @@ func (a *Agent) Attempt(name string, extra bool, result Target) {
 
 // RoundEnded tells an agent that keeps no schedule that a round has ended.
 func (a *Agent) RoundEnded() {
-	if !a.dead && !a.Machine.stopped {
+	if !a.dead && a.planner == nil && !a.Machine.stopped {
 		a.tracker.RoundEnded()
 		a.publish()
 	}
@@ -68,7 +68,7 @@ func (a *Agent) turn() {
 		if !ok {
 			break
 		}
-		a.begin(&flight{service: p.Service(), planned: p}, a.world.Targets[p.Service().Target.Port])
+		a.begin(&flight{service: p.Service(), planned: p}, a.world.aim(p))
 	}
 	a.publish()
 	a.turns++
@@ -78,6 +78,15 @@ func (a *Agent) turn() {
 			a.turn()
 		}
 	})
+}
+
+// aim tells what a target does to an attempt.
+func (w *World) aim(p probe.Planned) Target {
+	port := p.Service().Target.Port
+	if w.Aim != nil {
+		return w.Aim(port, p.Extra())
+	}
+	return w.Targets[port]
 }
 
 func (a *Agent) begin(f *flight, result Target) {
@@ -110,7 +119,7 @@ func (a *Agent) attempted(f *flight, attempt probe.Attempt) {
 	if a.planner != nil {
 		f.extra = f.planned.Extra()
 	}
-	observed := f.running + attempt.Observed().Sub(f.start)
+	observed := f.running + min(attempt.Latency, time.Second) // of the contract
 	earliest := f.began + observed - f.running
 	if attempt.Reason == probe.Suspended && attempt.End.Equal(attempt.Observed()) {
 		earliest = a.world.now // that it says nothing is known only now

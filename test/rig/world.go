@@ -16,6 +16,9 @@ type World struct {
 	Gateway *Gateway
 	// Targets are the ports of the sandbox, for agents that keep the schedule.
 	Targets map[uint16]Target
+	// Aim, if set, replaces Targets: it is asked at each attempt, which is off
+	// the timer or not.
+	Aim func(port uint16, extra bool) Target
 	// Log is everything that has happened, in order.
 	Log []Event
 	// Scheduled agents attempt by the real schedule. Others attempt what
