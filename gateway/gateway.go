@@ -27,6 +27,7 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
 	"github.com/sandbox-agent/sandbox-agent/gateway/lifecycle"
+	"github.com/sandbox-agent/sandbox-agent/gateway/route"
 	"github.com/sandbox-agent/sandbox-agent/gateway/runtime"
 	"github.com/sandbox-agent/sandbox-agent/gateway/session"
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
@@ -50,6 +51,7 @@ type Gateway struct {
 	watch     *watch.Server
 	checker   *readiness.Checker
 	cache     *health.Cache
+	router    *route.Router
 	api       *grpc.Server
 	agents    [2]*http.Server // of the supervisor listener and of the socket
 	listeners listeners
@@ -122,6 +124,10 @@ func (g *Gateway) wire() {
 		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,
 	})
 	g.registry.MustRegister(newCollector(cache, g.checker, g.stored.Load))
+	g.router = route.New(route.Config{
+		Domain: g.cfg.RoutingDomain, Own: g.checker.Handler(false), Directory: services{g.store, cache, started},
+		Relays: relays{g.sessions}, IsAdmin: g.identity.IsAdmin, Logger: g.logger,
+	})
 	handler := http.NewServeMux()
 	handler.Handle(mux.Path, g.sessions)
 	g.agents[0] = mux.NewServer(handler, g.identity.TLS("http/1.1"), g.logger)

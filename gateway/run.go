@@ -73,7 +73,7 @@ func (g *Gateway) Run(ctx context.Context, hooks Hooks) error {
 	serve(&infra, "watch", func() error { return g.watch.Run(checks) })
 	recovery.Go(func() { g.recover(sessions) })
 	serve(&user, "http", func() error {
-		return obs.ServeHTTP(users, g.listeners.http, g.checker.Handler(false), g.logger)
+		return obs.ServeHTTP(users, g.listeners.http, g.router, g.logger)
 	})
 	serve(&user, "grpc", func() error { return g.api.Serve(g.listeners.grpc) })
 	serve(&user, "supervisor", func() error {
@@ -96,6 +96,7 @@ func (g *Gateway) Run(ctx context.Context, hooks Hooks) error {
 	g.stop(hard)
 	user.Wait()
 	stopSessions()
+	g.router.Close()
 	recovery.Wait()
 	g.lifecycle.Wait(hard)
 	stopChecks()

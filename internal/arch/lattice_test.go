@@ -34,6 +34,7 @@ probe, report, report/wire, mux, readiness, api/..., internal/obs, internal/sdno
 internal/backoff, internal/latest, internal/secret, internal/buildinfo < agent/... < agent
 gateway/health, gateway/identity < gateway/session
 gateway/health, gateway/runtime, gateway/store < gateway/lifecycle < gateway/api < gateway/watch
+gateway/api, gateway/route < gateway/forward
 
 # The commands, the SDK, the suites.
 internal/secret < internal/settings < cmd/sandbox-agent, cmd/sandbox-gateway

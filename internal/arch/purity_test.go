@@ -20,6 +20,7 @@ var pure = []string{
 	"agent/vigil.go",
 	"gateway/health/evaluate.go", "gateway/health/phase.go", "gateway/health/proof.go",
 	"gateway/session/registry.go",
+	"gateway/route/host.go", "gateway/route/origin.go",
 }
 
 // impure packages bring a clock that runs, a lock, a wire or a log.
