@@ -37,6 +37,8 @@ func (s *Stream) writable() error {
 	switch {
 	case s.isClosed():
 		return net.ErrClosed
+	case s.session.ended(): // yamux may not have noticed yet
+		return s.session.over()
 	case !s.writeDeadline.IsZero() && time.Until(s.writeDeadline) <= 0:
 		return os.ErrDeadlineExceeded
 	}
