@@ -186,9 +186,6 @@ func (w *wait) look(ids []string) (*sandboxv1.WaitServiceResponse, error) {
 		}
 		for _, c := range w.book.look(id, seen, now) {
 			if c.gone {
-				if w.last.service.ID != c.id {
-					continue
-				}
 				if seen.record == nil {
 					return nil, w.fail(sandboxv1.WaitFailureCause_WAIT_FAILURE_CAUSE_SANDBOX_DELETED)
 				}

@@ -83,6 +83,9 @@ func TestQuietWhileTheAnswerIsTheSame(t *testing.T) {
 		}
 		testkit.Wait()
 		want(t, "news", f.news(), "web/ HEALTHY OK")
+		if len(f.messages) < 120 {
+			t.Errorf("%d messages in ten minutes", len(f.messages))
+		}
 		for i, m := range f.messages[1:] {
 			if gap := f.at[i+1].Sub(f.at[i]); gap > 5*time.Second {
 				t.Errorf("message %d came %v after the one before", i+2, gap)
@@ -126,6 +129,28 @@ func TestWatchAges(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An answer that stays what it is, but rests on an older observation: the
+// agent was replaced and has reported before anybody looked.
+func TestOlderObservation(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		w := newWorld(t).run()
+		w.healthy("web", "")
+		f := w.watch(all())
+		f.news()
+		w.state.Lock()
+		w.connect("web", "instance-2")
+		w.report("web", probe.Healthy, probe.OK, func(o *health.Observation) {
+			o.Latest, o.Conclusive = o.Latest.Add(-13*time.Second), o.Conclusive.Add(-13*time.Second)
+		})
+		w.state.Unlock()
+		testkit.Advance(time.Second)
+		want(t, "while it is fresh", f.news())
+		w.end()
+		testkit.Advance(time.Second + 2*slack) // before a heartbeat
+		want(t, "at 15 s", f.news(), "web/ UNKNOWN Stale")
+	})
 }
 
 // A session lost: at once UNKNOWN; 15 s later the phase changes too.
