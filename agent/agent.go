@@ -143,16 +143,19 @@ func call(hook func()) {
 }
 
 // slept implements probe.SchedulerConfig.Slept.
-func (a *Agent) slept(now time.Time, late time.Duration) bool {
+func (a *Agent) slept(now time.Time, late time.Duration) (asleep time.Duration, slept bool) {
 	gone := a.vigil.see(reading{mono: now, wall: now.Round(0), boot: sinceBoot()}, late)
 	if gone == 0 {
-		return false
+		return 0, false
 	}
 	a.cfg.Logger.Info("this process was suspended", "for", gone.Round(time.Millisecond))
 	a.counts.suspensions.Add(1)
 	a.counts.suspended.Add(int64(gone))
 	a.link.suspended(gone)
-	return true
+	if late >= lateBound { // that much the clock has seen
+		gone -= late
+	}
+	return gone, true
 }
 
 // watchClock makes the probe loop look at the clocks when one of them was set:

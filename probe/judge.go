@@ -67,6 +67,7 @@ func (h *Hysteresis) Step(o Outcome, extra bool) (changed bool) {
 type Judge struct {
 	hysteresis Hysteresis
 	verdict    Verdict
+	asleep     time.Duration // since the latest conclusive attempt, beside the clock
 }
 
 // Verdict is what a Judge says.
@@ -91,13 +92,19 @@ type Verdict struct {
 func NewJudge(now time.Time) *Judge { return &Judge{verdict: Verdict{Since: now}} }
 
 // Observe takes one attempt, which was made off the timer if extra, and returns
-// the verdict and whether its state changed.
+// the verdict and whether its state changed. A verdict that has gone stale
+// before is gone: the attempt finds the service Unknown, as everybody else did.
 func (j *Judge) Observe(a Attempt, extra bool) (v Verdict, changed bool) {
-	changed = j.hysteresis.Step(a.Outcome, extra)
 	at := a.Observed()
+	if v := j.verdict; !v.Conclusive.IsZero() && at.Sub(v.Conclusive)+j.asleep >= StaleAfter {
+		changed = v.State != Unknown
+		j.hysteresis = Hysteresis{}
+	}
+	changed = j.hysteresis.Step(a.Outcome, extra) || changed
 	j.verdict.Latest, j.verdict.Observed = a, at
 	if a.conclusive() {
 		j.verdict.Conclusive, j.verdict.ConclusiveStart = at, a.Start
+		j.asleep = 0
 	}
 	if changed {
 		j.verdict.State, j.verdict.Since = j.hysteresis.State(), at
@@ -106,9 +113,11 @@ func (j *Judge) Observe(a Attempt, extra bool) (v Verdict, changed bool) {
 	return j.verdict, changed
 }
 
-// Suspended takes note that nothing could be observed for a while: fails before
-// and after that are not in a row. The description of the latest attempt stays.
-func (j *Judge) Suspended() {
+// Suspended takes note that nothing could be observed for a while, of which the
+// monotonic clock has missed asleep: fails before and after that are not in a
+// row. The description of the latest attempt stays.
+func (j *Judge) Suspended(asleep time.Duration) {
+	j.asleep += asleep
 	j.hysteresis.Step(Inconclusive, false)
 	j.verdict.Failures = j.hysteresis.Failures()
 }

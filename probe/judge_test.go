@@ -182,3 +182,44 @@ func TestStateAt(t *testing.T) {
 		}
 	}
 }
+
+// TestLapse holds that a verdict which has gone stale comes back by what makes
+// one, and not by a fail that would have left it standing in time: nobody is
+// told HEALTHY of a service that was last seen to pass before it was UNKNOWN.
+func TestLapse(t *testing.T) {
+	type step struct {
+		after   time.Duration
+		asleep  time.Duration
+		outcome Outcome
+		want    State
+		changed bool
+	}
+	const gap = StaleAfter - time.Millisecond
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"a fail just in time", []step{{0, 0, Pass, Healthy, true}, {gap, 0, Fail, Healthy, false}}},
+		{"a fail too late", []step{{0, 0, Pass, Healthy, true}, {gap + time.Millisecond, 0, Fail, Unknown, true}}},
+		{"a pass too late", []step{{0, 0, Pass, Healthy, true}, {time.Hour, 0, Pass, Healthy, true}, {Interval, 0, Pass, Healthy, false}}},
+		{"asleep", []step{{0, 0, Pass, Healthy, true}, {Interval, 10 * time.Second, Fail, Unknown, true}}},
+		{"asleep not for long", []step{{0, 0, Pass, Healthy, true}, {Interval, 10*time.Second - 1, Fail, Healthy, false}}},
+		{"asleep twice, with a pass between", []step{{0, 0, Pass, Healthy, true}, {0, 9 * time.Second, Pass, Healthy, false}, {0, 9 * time.Second, Fail, Healthy, false}}},
+		{"asleep twice, with nothing between", []step{{0, 0, Pass, Healthy, true}, {0, 9 * time.Second, Inconclusive, Healthy, false}, {0, 9 * time.Second, Fail, Unknown, true}}},
+		{"inconclusive for too long", []step{{0, 0, Pass, Healthy, true}, {gap, 0, Inconclusive, Healthy, false}, {time.Millisecond, 0, Inconclusive, Unknown, true}, {0, 0, Fail, Unknown, false}}},
+		{"unhealthy", []step{{0, 0, Fail, Unknown, false}, {0, 0, Fail, Unknown, false}, {0, 0, Fail, Unhealthy, true}, {time.Minute, 0, Fail, Unknown, true}, {0, 0, Fail, Unknown, false}, {0, 0, Fail, Unhealthy, true}}},
+	} {
+		now := time.Now()
+		j := NewJudge(now)
+		for i, s := range tt.steps {
+			now = now.Add(s.after)
+			if s.asleep > 0 {
+				j.Suspended(s.asleep)
+			}
+			v, changed := j.Observe(Attempt{Outcome: s.outcome, Start: now, End: now}, false)
+			if v.State != s.want || changed != s.changed {
+				t.Errorf("%s, step %d: %v, changed %v", tt.name, i, v.State, changed)
+			}
+		}
+	}
+}

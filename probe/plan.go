@@ -193,14 +193,14 @@ func (p *plan) done(e *entry, a Attempt, now time.Time) (v Verdict, changed, cur
 	return v, changed, true, p.settle(e)
 }
 
-// suspended takes note that this process did not run for a while before now.
-// Fails before and after that are not in a row. Attempts in flight are worth
+// suspended takes note that this process did not run for a while before now, of
+// which the monotonic clock has missed asleep. Fails before and after that are not in a row. Attempts in flight are worth
 // nothing: their entries go, and others with the same judge come, so that done
 // drops what becomes of them. All are attempted anew, off the timer unless a
 // round is due. It returns also how many rounds have ended.
-func (p *plan) suspended(now time.Time) (came, went []*entry, ended int) {
+func (p *plan) suspended(now time.Time, asleep time.Duration) (came, went []*entry, ended int) {
 	for i, e := range p.entries {
-		e.judge.Suspended()
+		e.judge.Suspended(asleep)
 		if p.flying[e.service.Name] != e {
 			continue
 		}

@@ -37,15 +37,16 @@ func (p *Planner) SetServices(services []Service, now time.Time) { p.replace(ser
 // ProbeNow begins an extra round of all services.
 func (p *Planner) ProbeNow(now time.Time) { p.ended(p.plan.begin(true, now)) }
 
-// Suspended takes note that this process did not run for a while before now:
+// Suspended takes note that this process did not run for a while before now, of
+// which the monotonic clock, and so all instants, have missed asleep:
 // what was in flight is inconclusive, Done drops what becomes of it, fails
 // before and after do not add up, and all services are attempted at once.
-func (p *Planner) Suspended(now time.Time) { p.suspended(now) }
+func (p *Planner) Suspended(now time.Time, asleep time.Duration) { p.suspended(now, asleep) }
 
 // suspended returns also the entries that took the place of others, which were
 // in flight.
-func (p *Planner) suspended(now time.Time) (came, went []*entry) {
-	came, went, ended := p.plan.suspended(now)
+func (p *Planner) suspended(now time.Time, asleep time.Duration) (came, went []*entry) {
+	came, went, ended := p.plan.suspended(now, asleep)
 	for _, e := range p.plan.entries {
 		if v := e.judge.Verdict(); !v.Observed.IsZero() {
 			p.sink.Observed(e.service, v, false)

@@ -50,10 +50,11 @@ type SchedulerConfig struct {
 	OnLate func(time.Duration)
 	// Slept, if set, is asked from the loop, whenever that turns and before it
 	// does anything else, whether this process was suspended since the last
-	// time. late is how late the turn is. If it was, the attempts in flight are
+	// time, and how much of that the monotonic clock has missed. late is how
+	// late the turn is. If it was, the attempts in flight are
 	// dropped as inconclusive, fails before and after do not add up, and all
 	// services are attempted at once.
-	Slept func(now time.Time, late time.Duration) bool
+	Slept func(now time.Time, late time.Duration) (asleep time.Duration, slept bool)
 }
 
 // Scheduler attempts services on time: all in one burst every Interval, and a
@@ -187,10 +188,14 @@ func (s *Scheduler) wait(ctx context.Context, timer *time.Timer, wake time.Time)
 // results of attempts that were in flight may be among it.
 func (s *Scheduler) slept(ctx context.Context, wake time.Time) {
 	now := time.Now()
-	if s.config.Slept == nil || !s.config.Slept(now, max(now.Sub(wake), 0)) {
+	if s.config.Slept == nil {
 		return
 	}
-	came, went := s.planner.suspended(now)
+	asleep, slept := s.config.Slept(now, max(now.Sub(wake), 0))
+	if !slept {
+		return
+	}
+	came, went := s.planner.suspended(now, asleep)
 	if s.config.OnAttempt != nil {
 		for _, e := range came {
 			s.config.OnAttempt(e.service, e.judge.Verdict().Latest)

@@ -120,7 +120,7 @@ func TestSuspendedOffTheTimer(t *testing.T) {
 	if !flying.Extra() || sink.of["s1"].Failures != 2 || sink.of["s2"].Failures != 2 {
 		t.Fatalf("extra %v, %+v", flying.Extra(), sink.of)
 	}
-	p.Suspended(now)
+	p.Suspended(now, 0)
 	for name, v := range sink.of {
 		if v.Failures != 0 {
 			t.Errorf("%s: %d fails in a row over the suspension", name, v.Failures)
@@ -147,7 +147,7 @@ func TestSuspendedWithARoundDue(t *testing.T) {
 	p.due(now)
 	flying, other := p.start(now), p.start(now)
 	now = now.Add(time.Minute)
-	came, went, _ := p.suspended(now)
+	came, went, _ := p.suspended(now, 0)
 	if len(came) != 2 || len(went) != 2 || went[0] != flying || went[1] != other {
 		t.Fatalf("%d came, %d went", len(came), len(went))
 	}

@@ -88,7 +88,7 @@ func inWorld(t *testing.T, phase time.Duration, f func(w *world)) {
 				defer w.Unlock()
 				w.lates = append(w.lates, late)
 			},
-			Slept: func(now time.Time, late time.Duration) bool {
+			Slept: func(now time.Time, late time.Duration) (time.Duration, bool) {
 				w.Lock()
 				defer w.Unlock()
 				if !now.Equal(time.Now()) {
@@ -96,7 +96,7 @@ func inWorld(t *testing.T, phase time.Duration, f func(w *world)) {
 				}
 				w.turnLate = max(w.turnLate, late)
 				defer func() { w.slept = false }()
-				return w.slept
+				return 0, w.slept
 			},
 		})
 		go func() { w.stopped <- w.scheduler.Run(ctx) }()

@@ -47,9 +47,20 @@ func judge(attempts []rig.Attempt) (v verdict) {
 	// pass whoever made it.
 	var counted []rig.Attempt
 	passed := false
+	var asleep time.Duration // since the latest conclusive attempt
 	for i, a := range attempts {
-		if a.Outcome != probe.NoOutcome {
-			v.latest = &attempts[i]
+		if a.Outcome == probe.NoOutcome { // a suspension
+			asleep += a.Latency
+			counted = append(counted, a)
+			continue
+		}
+		v.latest = &attempts[i]
+		if v.conclusive != nil && a.Observed-v.conclusive.Observed+asleep >= staleAfter {
+			// The verdict has gone stale meanwhile: it was UNKNOWN.
+			passed, counted = false, nil
+		}
+		if a.Outcome == probe.Pass || a.Outcome == probe.Fail {
+			asleep = 0
 		}
 		if a.Outcome == probe.Pass || a.Outcome == probe.Fail {
 			v.conclusive = &attempts[i]
@@ -134,7 +145,7 @@ func (r *reference) attempts(at int, instance string, revision uint64) (list []r
 			list = append(list, e.Attempt)
 		case e.Kind == rig.Woke && len(list) > 0:
 			// What was before and what comes after is not in a row.
-			list = append(list, rig.Attempt{})
+			list = append(list, rig.Attempt{Latency: e.Asleep})
 		}
 	}
 	return list

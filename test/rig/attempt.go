@@ -151,8 +151,12 @@ func (a *Agent) wake(gone time.Duration, slept bool) {
 	for _, name := range inFlight {
 		a.attempted(dropped[name], suspended(dropped[name]))
 	}
-	a.world.log(Event{Kind: Woke, Instance: a.Instance})
-	a.planner.Suspended(a.Machine.now())
+	asleep := time.Duration(0)
+	if slept {
+		asleep = gone
+	}
+	a.world.log(Event{Kind: Woke, Instance: a.Instance, Asleep: asleep})
+	a.planner.Suspended(a.Machine.now(), asleep)
 	for _, name := range inFlight {
 		a.planner.Done(dropped[name].planned, suspended(dropped[name]), a.Machine.now())
 	}

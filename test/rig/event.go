@@ -38,7 +38,8 @@ const (
 	TookOver
 	// Attempted: Instance has made Attempt at Revision.
 	Attempted
-	// Woke: Instance has found out that it did not run for a while.
+	// Woke: Instance has found out that it did not run for a while, of which
+	// its monotonic clock has missed Asleep.
 	Woke
 	// Leaving: Instance says in every report from now on that it leaves.
 	Leaving
@@ -68,6 +69,7 @@ type Event struct {
 	Service    string
 	Revision   uint64
 	Revisions  []uint64
+	Asleep     time.Duration
 	Attempt    Attempt
 }
 
