@@ -22,6 +22,9 @@ TOOLS := $(CURDIR)/.tools/bin
 BUF := $(CURDIR)/tools/node_modules/.bin/buf
 PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_modules,bin,dist,testdata} .)
+# Where tests keep their files: memory, where there is some, since the store's
+# tests wait for each commit to be on disk.
+SCRATCH := $(firstword $(wildcard /dev/shm) $(TMPDIR) /tmp)
 # Everything but the suites that need binaries, namespaces or a server.
 UNIT = $$($(GO) list ./... | grep -v '^$(MODULE)/test/')
 
@@ -49,7 +52,7 @@ demo-codex: build setup-e2e ## the same with the Codex app-server from npm (400 
 
 .PHONY: test
 test: setup-race ## unit tests under the race detector
-	$(GO) test -race $(UNIT)
+	TMPDIR=$(SCRATCH) $(GO) test -race $(UNIT)
 
 .PHONY: e2e
 e2e: build setup-e2e ## end-to-end tests on the real binaries in real namespaces
