@@ -298,7 +298,10 @@ func TestStoppingEndsTheCommand(t *testing.T) {
 func TestTheTokenOnTheWire(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	put(t, file, "first\n")
-	g, r := connected(t, func(c *Config) { c.Token, c.TokenFile, c.Sandbox = secret.String{}, file, "sandbox-1" })
+	logger, logs := testkit.Logs(t)
+	g, r := connected(t, func(c *Config) {
+		c.Token, c.TokenFile, c.Sandbox, c.Logger = secret.String{}, file, "sandbox-1", logger
+	})
 	eventually(t, "a session", func() bool { return len(g.all()) == 1 })
 	send := func(token string) {
 		t.Helper()
@@ -309,6 +312,10 @@ func TestTheTokenOnTheWire(t *testing.T) {
 	}
 	for _, token := range []string{"", "two words", "line\nend", strings.Repeat("x", maxToken)} {
 		send(token)
+	}
+	eventually(t, "the tokens that are none", func() bool { return logs.Count("the gateway has sent a token that is none") == 4 })
+	if b, err := os.ReadFile(file); err != nil || string(b) != "first\n" {
+		t.Errorf("the file holds %q (%v)", b, err)
 	}
 	send("second")
 	eventually(t, "the renewed token in the file", func() bool { b, err := os.ReadFile(file); return err == nil && string(b) == "second\n" })

@@ -265,7 +265,11 @@ func TestMove(t *testing.T) {
 func TestMovesAreOneAtATime(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		g := newGateway(t, svc("web", 1, 80))
-		r := start(t, g)
+		r := newRig(t, func(_ context.Context, cfg mux.Config) (*mux.Session, error) {
+			sleep(context.Background(), 100*time.Millisecond) // so that two dials overlap
+			return g.pipe(context.Background(), cfg)
+		})
+		testkit.Advance(time.Second)
 		first := g.newest(t, 1)
 		first.move(t, time.Second)
 		first.move(t, time.Second)
@@ -275,12 +279,42 @@ func TestMovesAreOneAtATime(t *testing.T) {
 			t.Errorf("the first is open: %t, the second: %t", first.open(), second.open())
 		}
 		second.move(t, 0)
-		testkit.Wait()
+		testkit.Advance(time.Second)
 		if third := g.newest(t, 3); second.open() || !third.open() {
 			t.Error("the second move failed")
 		}
 		if live, _, _ := r.status(); !live {
 			t.Error("no session")
+		}
+		open := 0
+		for _, s := range g.muxes {
+			if s.Err() == nil {
+				open++
+			}
+		}
+		if open != 1 {
+			t.Errorf("%d connections are open", open)
+		}
+	})
+}
+
+// What was observed before a session proves nothing in it: it is observed again
+// at once, not at the next round.
+func TestANewSessionHasNewsAtOnce(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		g := newGateway(t, svc("web", 1, 80))
+		start(t, g)
+		for i := range 5 {
+			testkit.Advance(30*time.Second + time.Duration(i)*time.Second)
+			g.newest(t, i+1).end <- errors.New("again")
+			for len(g.all()) == i+1 {
+				testkit.Advance(10 * time.Millisecond)
+			}
+			testkit.Advance(time.Second)
+			m := g.newest(t, i+2).last()
+			if o := m.GetServices()[0]; o.GetAgeMs()*1000 > m.GetSinceAckUs() {
+				t.Errorf("one second after its opening, session %d proves nothing: age %d ms, acknowledgement of %d µs", i+2, o.GetAgeMs(), m.GetSinceAckUs())
+			}
 		}
 	})
 }
