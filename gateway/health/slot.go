@@ -109,8 +109,8 @@ func (o Observation) after(old Observation) Observation {
 	}
 	o.Latest = later(o.Latest, old.Latest)
 	o.Conclusive = later(o.Conclusive, old.Conclusive)
-	// Since is when it was said less how long it lasted: too late by what the
-	// report took on its way. Two changes to one state are two intervals apart.
+	// Since is derived from Latest, whose proof may differ from report to report.
+	// Two changes to one state are two intervals apart.
 	if o.State == old.State && o.Since.Sub(old.Since) < 2*probe.Interval && old.Since.Before(o.Since) {
 		o.Since = old.Since
 	}

@@ -104,7 +104,7 @@ func (in *Intake) observations(r wire.Report, received time.Time) []health.Obser
 		}
 		h.State, h.Outcome, h.Reason, h.Code = o.State, o.Outcome, o.Reason, o.Code
 		h.Address, h.Latency, h.Failures = o.Address, o.Latency, o.Failures
-		h.Since = received.Add(-o.StateAge)
+		h.Since = h.Latest.Add(min(0, o.Age-o.StateAge))
 		in.count(outcomeLabel(o.Outcome))
 		out = append(out, h)
 	}
