@@ -67,7 +67,6 @@ func (h *Hysteresis) Step(o Outcome, extra bool) (changed bool) {
 type Judge struct {
 	hysteresis Hysteresis
 	verdict    Verdict
-	asleep     time.Duration // since the latest conclusive attempt, beside the clock
 }
 
 // Verdict is what a Judge says.
@@ -96,7 +95,7 @@ func NewJudge(now time.Time) *Judge { return &Judge{verdict: Verdict{Since: now}
 // before is gone: the attempt finds the service Unknown, as everybody else did.
 func (j *Judge) Observe(a Attempt, extra bool) (v Verdict, changed bool) {
 	at := a.Observed()
-	if v := j.verdict; !v.Conclusive.IsZero() && at.Sub(v.Conclusive)+j.asleep >= StaleAfter {
+	if v := j.verdict; !v.Conclusive.IsZero() && at.Sub(v.Conclusive) >= StaleAfter {
 		changed = v.State != Unknown
 		j.hysteresis = Hysteresis{}
 	}
@@ -104,7 +103,6 @@ func (j *Judge) Observe(a Attempt, extra bool) (v Verdict, changed bool) {
 	j.verdict.Latest, j.verdict.Observed = a, at
 	if a.conclusive() {
 		j.verdict.Conclusive, j.verdict.ConclusiveStart = at, a.Start
-		j.asleep = 0
 	}
 	if changed {
 		j.verdict.State, j.verdict.Since = j.hysteresis.State(), at
@@ -114,12 +112,17 @@ func (j *Judge) Observe(a Attempt, extra bool) (v Verdict, changed bool) {
 }
 
 // Suspended takes note that nothing could be observed for a while, of which the
-// monotonic clock has missed asleep: fails before and after that are not in a
-// row. The description of the latest attempt stays.
+// monotonic clock has missed asleep: what was before is that much longer ago
+// than it looks, and fails before and after are not in a row.
 func (j *Judge) Suspended(asleep time.Duration) {
-	j.asleep += asleep
 	j.hysteresis.Step(Inconclusive, false)
-	j.verdict.Failures = j.hysteresis.Failures()
+	v := &j.verdict
+	v.Failures = j.hysteresis.Failures()
+	for _, t := range []*time.Time{&v.Latest.Start, &v.Latest.End, &v.Observed, &v.Conclusive, &v.ConclusiveStart, &v.Since} {
+		if !t.IsZero() {
+			*t = t.Add(-asleep)
+		}
+	}
 }
 
 // Verdict returns what the judge last said.

@@ -216,6 +216,9 @@ func TestLapse(t *testing.T) {
 			if s.asleep > 0 {
 				j.Suspended(s.asleep)
 			}
+			if i > 0 && now.Sub(j.Verdict().Since) < s.asleep {
+				t.Errorf("%s, step %d: the state is said to last for %v", tt.name, i, now.Sub(j.Verdict().Since))
+			}
 			v, changed := j.Observe(Attempt{Outcome: s.outcome, Start: now, End: now}, false)
 			if v.State != s.want || changed != s.changed {
 				t.Errorf("%s, step %d: %v, changed %v", tt.name, i, v.State, changed)
