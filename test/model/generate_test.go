@@ -234,7 +234,13 @@ func (g *generator) link() {
 // lives adds beginnings, ends and pauses of processes.
 func (g *generator) lives() {
 	who := g.who()
-	switch g.IntN(9) {
+	switch g.IntN(10) {
+	case 9:
+		g.add(op{kind: freezeGateway}, op{kind: pass, d: g.while()})
+		if g.coin() {
+			g.rounds(1)
+		}
+		g.add(op{kind: thawGateway}, op{kind: read})
 	case 0, 1:
 		machine := who
 		g.add(op{kind: start, agent: machine, yes: g.IntN(4) > 0}, op{kind: pass, d: g.moment()}, op{kind: connect, d: g.one(0, 0, g.moment(), 2*time.Second)})

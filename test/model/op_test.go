@@ -44,6 +44,8 @@ const (
 	record
 	freeze
 	thaw
+	freezeGateway
+	thawGateway
 	stepGateway
 	stepMachine
 	stop
@@ -91,7 +93,7 @@ var pipes = map[bool]string{true: "up", false: "down"}
 
 var words = map[kind]string{
 	round: "round ends", remove: "delete", kill: "kill", hold: "held", release: "let go", restart: "gateway restarts",
-	cleanUp: "gateway cleans displaced sessions up late", thaw: "machine thaws", stepGateway: "wall clock of the gateway steps",
+	cleanUp: "gateway cleans displaced sessions up late", thaw: "machine thaws", freezeGateway: "gateway freezes", thawGateway: "gateway thaws", stepGateway: "wall clock of the gateway steps",
 	stepMachine: "wall clock of the machine steps", stop: "stop the sandbox",
 	record: "the store learns of sessions late", begin: "start the sandbox", read: "read", readAged: "read when an observation is 15 s old", readLost: "read 15 s after the session",
 }
@@ -137,6 +139,10 @@ func (p *player) play(o op) {
 		w.Delete(o.name)
 	case restart:
 		w.Gateway.Restart()
+	case freezeGateway:
+		w.Gateway.Freeze()
+	case thawGateway:
+		w.Gateway.Thaw()
 	case cleanUp:
 		w.Gateway.CleanUp = o.d
 	case record:

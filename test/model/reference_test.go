@@ -39,28 +39,38 @@ type verdict struct {
 	failures   int
 	latest     *rig.Attempt
 	conclusive *rig.Attempt
+	changed    *rig.Attempt // the last one that changed the state
+	lapsed     bool         // the latest attempt came when the verdict was stale
 }
 
 // judge looks at all attempts of one service in one configuration.
 func judge(attempts []rig.Attempt) (v verdict) {
+	state := probe.Unknown
+	for i := range attempts {
+		v.judge(attempts[:i+1])
+		if v.state != state || v.lapsed && state != probe.Unknown {
+			state, v.changed = v.state, &attempts[i]
+		}
+	}
+	return v
+}
+
+func (v *verdict) judge(attempts []rig.Attempt) {
+	*v = verdict{changed: v.changed}
 	// Only what the timer made can be held against a service, and a pass is a
 	// pass whoever made it.
 	var counted []rig.Attempt
 	passed := false
-	var asleep time.Duration // since the latest conclusive attempt
 	for i, a := range attempts {
 		if a.Outcome == probe.NoOutcome { // a suspension
-			asleep += a.Latency
 			counted = append(counted, a)
 			continue
 		}
 		v.latest = &attempts[i]
-		if v.conclusive != nil && a.Observed-v.conclusive.Observed+asleep >= staleAfter {
+		if v.conclusive != nil && a.Observed-v.conclusive.Observed >= staleAfter {
 			// The verdict has gone stale meanwhile: it was UNKNOWN.
 			passed, counted = false, nil
-		}
-		if a.Outcome == probe.Pass || a.Outcome == probe.Fail {
-			asleep = 0
+			v.lapsed = i == len(attempts)-1
 		}
 		if a.Outcome == probe.Pass || a.Outcome == probe.Fail {
 			v.conclusive = &attempts[i]
@@ -87,7 +97,6 @@ func judge(attempts []rig.Attempt) (v verdict) {
 			v.failures = row
 		}
 	}
-	return v
 }
 
 // said is what a report says of one service, with the instants that it proves.
@@ -144,8 +153,13 @@ func (r *reference) attempts(at int, instance string, revision uint64) (list []r
 		case e.Kind == rig.Attempted && e.Revision == revision:
 			list = append(list, e.Attempt)
 		case e.Kind == rig.Woke && len(list) > 0:
-			// What was before and what comes after is not in a row.
-			list = append(list, rig.Attempt{Latency: e.Asleep})
+			// What was before and what comes after is not in a row, and is
+			// longer ago than the clock says.
+			for i := range list {
+				list[i].Start -= e.Asleep
+				list[i].Observed -= e.Asleep
+			}
+			list = append(list, rig.Attempt{})
 		}
 	}
 	return list

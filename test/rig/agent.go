@@ -23,6 +23,7 @@ var (
 	errNoAck     = errors.New("no acknowledgement")
 	errMayGo     = errors.New("the last report was acknowledged")
 	errSuspended = errors.New("the session cannot be trusted any more")
+	errNoAnswer  = errors.New("the gateway does not answer")
 	errRefused   = errors.New("the gateway has refused the session")
 )
 
@@ -107,6 +108,10 @@ func (a *Agent) Connect(delay time.Duration) {
 		a.session.left, a.session = true, nil
 	}
 	w := a.world
+	if w.Gateway.stopped {
+		a.retry(errNoAnswer)
+		return
+	}
 	ok, retry := w.Gateway.admit(a)
 	if !ok {
 		a.retry(&mux.RefusedError{RetryAfter: retry})
@@ -117,15 +122,22 @@ func (a *Agent) Connect(delay time.Duration) {
 	a.session = s
 	cache := w.Gateway.cache
 	w.after(delay, func() {
-		switch {
-		case cache != w.Gateway.cache: // of a process that has ended
+		if cache != w.Gateway.cache { // of a process that has ended
 			a.Machine.do(func() { a.lost(s, errClosed) })
-		case !w.Gateway.claim(s):
-			a.Machine.do(func() { a.lost(s, errRefused) })
-		case s.left:
-			a.close(s)
+			return
 		}
+		w.Gateway.do(func() { a.claim(s) })
 	})
+}
+
+// claim is the end of a handshake.
+func (a *Agent) claim(s *Session) {
+	switch {
+	case !a.world.Gateway.claim(s):
+		a.Machine.do(func() { a.lost(s, errRefused) })
+	case s.left:
+		a.close(s)
+	}
 }
 
 // Break ends the session. Each side is told or not: an agent that is not told
@@ -136,7 +148,7 @@ func (a *Agent) Break(tellAgent, tellGateway bool) {
 		return
 	}
 	if tellGateway && s.intake != nil {
-		a.world.Gateway.end(s)
+		a.world.Gateway.do(func() { a.world.Gateway.end(s) })
 	}
 	s.Up.Cut()
 	s.Down.Cut()
@@ -157,10 +169,13 @@ func (a *Agent) leave(reason error) {
 
 // close tells the gateway, if that has the session, that it has ended.
 func (a *Agent) close(s *Session) {
+	g := a.world.Gateway
 	s.Up.send(func() {
-		if s.intake != nil {
-			a.world.Gateway.end(s)
-		}
+		g.do(func() {
+			if s.intake != nil {
+				g.end(s)
+			}
+		})
 	})
 }
 
@@ -274,7 +289,8 @@ func (a *Agent) publish() {
 	if err != nil {
 		panic(err)
 	}
-	s.Up.send(func() { a.world.Gateway.receive(s, b) })
+	g := a.world.Gateway
+	s.Up.send(func() { g.do(func() { g.receive(s, b) }) })
 	s.sent = r.Sequence
 	a.Machine.after(report.AckTimeout, func() {
 		if s.sent == r.Sequence && s.pacer.Waiting() {

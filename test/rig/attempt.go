@@ -32,7 +32,6 @@ type flight struct {
 	extra   bool
 	start   time.Time
 	running time.Duration // on the machine's monotonic clock, at the start
-	began   time.Duration // true time
 }
 
 // Attempt begins an attempt that ends as told, by an agent that keeps no
@@ -90,7 +89,7 @@ func (w *World) aim(p probe.Planned) Target {
 }
 
 func (a *Agent) begin(f *flight, result Target) {
-	f.start, f.running, f.began = a.Machine.now(), a.Machine.running(), a.world.now
+	f.start, f.running = a.Machine.now(), a.Machine.running()
 	a.flying[f.service.Name] = f
 	a.Machine.after(result.Took, func() {
 		if !a.dead && a.flying[f.service.Name] == f {
@@ -120,13 +119,9 @@ func (a *Agent) attempted(f *flight, attempt probe.Attempt) {
 		f.extra = f.planned.Extra()
 	}
 	observed := f.running + min(attempt.Latency, time.Second) // of the contract
-	earliest := f.began + observed - f.running
-	if attempt.Reason == probe.Suspended && attempt.End.Equal(attempt.Observed()) {
-		earliest = a.world.now // that it says nothing is known only now
-	}
 	a.world.log(Event{Kind: Attempted, Instance: a.Instance, Revision: f.service.Revision, Attempt: Attempt{
 		Outcome: attempt.Outcome, Reason: attempt.Reason, Code: attempt.Code, Extra: f.extra, Latency: attempt.Latency,
-		Start: f.running, Observed: observed, True: earliest,
+		Start: f.running, Observed: observed, True: a.Machine.trueTime(observed),
 	}})
 }
 
@@ -148,14 +143,14 @@ func (a *Agent) wake(gone time.Duration, slept bool) {
 	suspended := func(f *flight) probe.Attempt {
 		return Target{Reason: probe.Suspended}.attempt(f.service.Target, f.start, a.Machine.now())
 	}
-	for _, name := range inFlight {
-		a.attempted(dropped[name], suspended(dropped[name]))
-	}
 	asleep := time.Duration(0)
 	if slept {
 		asleep = gone
 	}
 	a.world.log(Event{Kind: Woke, Instance: a.Instance, Asleep: asleep})
+	for _, name := range inFlight {
+		a.attempted(dropped[name], suspended(dropped[name]))
+	}
 	a.planner.Suspended(a.Machine.now(), asleep)
 	for _, name := range inFlight {
 		a.planner.Done(dropped[name].planned, suspended(dropped[name]), a.Machine.now())

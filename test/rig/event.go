@@ -82,7 +82,7 @@ type Attempt struct {
 	// Start and Observed are on the monotonic clock of the agent's machine;
 	// Observed is the end, but no later than the deadline.
 	Start, Observed time.Duration
-	// True is the earliest true time that Observed can stand for.
+	// True is the true time of Observed.
 	True    time.Duration
 	Latency time.Duration
 }

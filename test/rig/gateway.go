@@ -31,12 +31,14 @@ type Gateway struct {
 	cache    *health.Cache
 	registry *session.Registry
 	live     map[uint64]*Session
+	stopped  bool
+	backlog  []func() // what happens once it runs again
 }
 
 func (g *Gateway) now() time.Time { return g.clock.at(g.world.now) }
 
 func (g *Gateway) start() {
-	g.started = g.now()
+	g.started, g.stopped, g.backlog = g.now(), false, nil
 	g.cache, g.registry, g.live = health.NewCache(), session.NewRegistry(), map[uint64]*Session{}
 	g.world.log(Event{Kind: GatewayStarted})
 }
@@ -50,6 +52,28 @@ func (g *Gateway) Restart() {
 		s.closeDown()
 	}
 	g.start()
+}
+
+// Freeze stops the process, as SIGSTOP does: what it receives waits. It can
+// still be asked what it would answer.
+func (g *Gateway) Freeze() { g.stopped = true }
+
+// Thaw ends Freeze.
+func (g *Gateway) Thaw() {
+	backlog := g.backlog
+	g.stopped, g.backlog = false, nil
+	for _, f := range backlog {
+		f()
+	}
+}
+
+// do runs f now, or once the process runs.
+func (g *Gateway) do(f func()) {
+	if g.stopped {
+		g.backlog = append(g.backlog, f)
+		return
+	}
+	f()
 }
 
 // StepClock steps the gateway's wall clock by whole seconds.
@@ -114,13 +138,13 @@ func (g *Gateway) claim(s *Session) bool {
 	g.cache.Connected(sandboxID, s.id, s.generation, s.instance)
 	if old := g.live[d.Displaced]; old != nil {
 		old.closeDown()
-		g.world.after(g.CleanUp, func() { g.end(old) })
+		g.world.after(g.CleanUp, func() { g.do(func() { g.end(old) }) })
 	}
 	g.live[s.id] = s
 	cache := g.cache
 	g.world.after(g.Record, func() {
 		if cache == g.cache { // otherwise the process has ended before
-			g.record(s)
+			g.do(func() { g.record(s) })
 		}
 	})
 	g.open(s)
@@ -149,20 +173,25 @@ func (g *Gateway) open(s *Session) {
 
 // watch ends a session that stays without reports.
 func (g *Gateway) watch(s *Session) {
-	g.world.after(s.heard+session.ReportTimeout-g.world.now, func() {
-		switch {
-		case s.ended:
-		case g.world.now-s.heard >= session.ReportTimeout:
-			s.closeDown()
-			g.end(s)
-		default:
-			g.watch(s)
-		}
-	})
+	g.world.after(s.heard+session.ReportTimeout-g.world.now, func() { g.do(func() { g.silent(s) }) })
+}
+
+// silent is the timer of watch.
+func (g *Gateway) silent(s *Session) {
+	switch {
+	case s.ended:
+	case g.world.now-s.heard >= session.ReportTimeout:
+		s.closeDown()
+		g.end(s)
+	default:
+		g.watch(s)
+	}
 }
 
 // refresh tells the holder's agent what is stored now.
-func (g *Gateway) refresh() {
+func (g *Gateway) refresh() { g.do(g.tell) }
+
+func (g *Gateway) tell() {
 	s := g.live[g.registry.Holder(sandboxID)]
 	if s == nil {
 		return

@@ -13,8 +13,23 @@ type Machine struct {
 	suspended bool          // stopped, and the monotonic clock with it
 	since     time.Duration // true time of the stop
 	lost      time.Duration // that the monotonic clock has missed
+	missed    []missed
 	agents    []*Agent
 	backlog   []func() // what happens once it runs again
+}
+
+// missed is what the monotonic clock has missed when it showed at.
+type missed struct{ at, lost time.Duration }
+
+// trueTime returns when the monotonic clock showed a time.
+func (m *Machine) trueTime(running time.Duration) time.Duration {
+	t := running
+	for _, s := range m.missed {
+		if s.at <= running {
+			t += s.lost
+		}
+	}
+	return t
 }
 
 // NewMachine returns a machine that has run for ages.
@@ -60,7 +75,9 @@ func (m *Machine) Thaw() {
 	slept := m.suspended
 	if slept {
 		// It takes a moment to stop.
-		m.lost += max(gone-time.Millisecond, 0)
+		lost := max(gone-time.Millisecond, 0)
+		m.lost += lost
+		m.missed = append(m.missed, missed{m.world.now - m.lost, lost})
 	}
 	m.stopped, m.suspended = false, false
 	for _, a := range m.agents {

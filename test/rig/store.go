@@ -101,7 +101,7 @@ func (w *World) Stopped(agents ...*Agent) {
 	for _, a := range agents {
 		a.Kill()
 	}
-	w.Gateway.closeHolder()
+	w.Gateway.do(w.Gateway.closeHolder)
 	w.ask(health.Stopped)
 }
 
@@ -112,7 +112,7 @@ func (w *World) Start() {
 	if s.Lifecycle.Asked != health.Stopped && !s.Lifecycle.Exited {
 		return
 	}
-	w.Gateway.closeHolder()
+	w.Gateway.do(w.Gateway.closeHolder)
 	w.Gateway.cache.Forget(sandboxID)
 	s.Generation++
 	w.ask(health.Starting)
