@@ -64,7 +64,7 @@ func (l *link) serve(ctx context.Context, session *mux.Session) (next *mux.Sessi
 		defer close(received)
 		cancel(c.receive(ctx))
 	}()
-	if err = report.Publish(ctx, c, l.tracker, opened); err == nil {
+	if err = report.Publish(ctx, c, l.tracker, opened, l.scheduler.ProbeNow); err == nil {
 		l.relays.settle(ctx)
 		err = errStopped
 	}

@@ -6,6 +6,7 @@ package report
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,12 +87,13 @@ type publishing struct {
 	tracker *Tracker
 	cancel  context.CancelCauseFunc
 	ended   chan error
+	again   atomic.Int64 // how often it wanted another observation
 }
 
 func publish(t *testing.T, tr *transport, tracker *Tracker) *publishing {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	p := &publishing{transport: tr, tracker: tracker, cancel: cancel, ended: make(chan error, 1)}
-	go func() { p.ended <- Publish(ctx, tr, tracker, time.Now()) }()
+	go func() { p.ended <- Publish(ctx, tr, tracker, time.Now(), func() { p.again.Add(1) }) }()
 	t.Cleanup(func() { cancel(nil) })
 	testkit.Wait()
 	return p

@@ -14,7 +14,13 @@ type Pacer struct {
 	unacked  uint64 // sequence of the report under way; 0 if none
 	stopping bool   // the report under way says that the agent leaves
 	pending  bool
+	sent     time.Time     // when the report under way was
+	trip     time.Duration // from the sending of the last acknowledged report to its acknowledgement
+	again    bool
 }
+
+// weakBy is by how much the proof of a report has to be improvable for Again.
+const weakBy = time.Second
 
 // NewPacer returns the pacer of a session whose first message came at the
 // given instant. It has a report to send: whatever was said in an earlier
@@ -38,7 +44,21 @@ func (p *Pacer) Acked(seq uint64, now time.Time) (done bool) {
 		return false
 	}
 	p.unacked = 0
+	trip := now.Sub(p.sent)
+	p.again = p.trip-trip >= weakBy
+	p.trip = trip
 	return p.stopping
+}
+
+// Again reports, once, whether observing again now would prove more than the
+// report that was just acknowledged. That named an acknowledgement which had
+// been under way for long, in a stalled network or in the buffers of a process
+// that was frozen: as far as the gateway can tell, its observations may be older
+// by as much. The acknowledgement that has come now was quick.
+func (p *Pacer) Again() bool {
+	again := p.again
+	p.again = false
+	return again
 }
 
 // Next returns the report to send now, if any, of the newest snapshot.
@@ -49,7 +69,7 @@ func (p *Pacer) Next(newest func() Snapshot, now time.Time) (Report, bool) {
 	snap := newest()
 	seen := p.acks.before(oldestFresh(snap, now))
 	p.sequence++
-	p.unacked, p.pending, p.stopping = p.sequence, false, snap.Stop != nil
+	p.unacked, p.pending, p.stopping, p.sent = p.sequence, false, snap.Stop != nil, now
 	return Report{
 		Sequence: p.sequence,
 		AckSeen:  seen.sequence,

@@ -37,10 +37,11 @@ type Transport interface {
 
 // Publish sends the tracker's newest snapshot at once, then whenever it is
 // ready and the previous report has been acknowledged. opened is when the
-// session's first message came. It returns nil when a report with Stop was
-// acknowledged, otherwise why it ended: the context's cause, Send's error, or
-// ErrNoAck.
-func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Time) error {
+// session's first message came. observe is called when observing again would
+// prove more than what was reported (Pacer.Again); it must not block. Publish
+// returns nil when a report with Stop was acknowledged, otherwise why it ended:
+// the context's cause, Send's error, or ErrNoAck.
+func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Time, observe func()) error {
 	p := NewPacer(opened)
 	timeout := time.NewTimer(AckTimeout)
 	timeout.Stop()
@@ -63,6 +64,9 @@ func Publish(ctx context.Context, t Transport, tracker *Tracker, opened time.Tim
 			}
 			if !p.Waiting() {
 				timeout.Stop()
+			}
+			if p.Again() {
+				observe()
 			}
 		case <-timeout.C:
 			return ErrNoAck

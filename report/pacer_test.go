@@ -1,0 +1,72 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
+)
+
+// TestAgain: another observation is worth while when the acknowledgement that a
+// report names was under way for long, and the one for it was not. Each trip is
+// of one report, sent at once after the acknowledgement before.
+func TestAgain(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name  string
+		trips []time.Duration
+		want  []bool
+	}{
+		{"quick ones", []time.Duration{ms, 3 * ms, ms}, []bool{false, false, false}},
+		{"slow ones", []time.Duration{3000 * ms, 3000 * ms, 2500 * ms}, []bool{false, false, false}},
+		{"T12 frozen before the acknowledgement", []time.Duration{ms, 9000 * ms, ms, ms}, []bool{false, false, true, false}},
+		{"a stall of a second", []time.Duration{ms, 1001 * ms, ms, ms}, []bool{false, false, true, false}},
+		{"a stall of less", []time.Duration{ms, 1000 * ms, ms, ms}, []bool{false, false, false, false}},
+		{"a stall that ends by and by", []time.Duration{ms, 5000 * ms, 2500 * ms, ms}, []bool{false, false, true, true}},
+	} {
+		now := time.Now()
+		p := NewPacer(now)
+		for i, trip := range tt.trips {
+			p.Ready()
+			r, ok := p.Next(func() Snapshot { return Snapshot{} }, now)
+			if !ok || p.Again() {
+				t.Fatalf("%s: no report, or asked again without an acknowledgement", tt.name)
+			}
+			now = now.Add(trip)
+			p.Acked(r.Sequence, now)
+			if got := p.Again(); got != tt.want[i] {
+				t.Errorf("%s: after trip %d %v, want %v", tt.name, i, got, tt.want[i])
+			}
+			if p.Again() {
+				t.Errorf("%s: asked twice", tt.name)
+			}
+		}
+	}
+}
+
+// TestPublishObservesAgain: and not for every acknowledgement.
+func TestPublishObservesAgain(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		tracker := NewTracker()
+		p := publish(t, newTransport(), tracker)
+		for i, trip := range []time.Duration{0, 9 * time.Second, 0, 0} {
+			if i > 0 {
+				tracker.RoundEnded()
+				testkit.Wait()
+			}
+			testkit.Advance(trip)
+			p.ack(uint64(i + 1))
+			want := int64(0)
+			if i >= 2 {
+				want = 1
+			}
+			if got := p.again.Load(); got != want {
+				t.Errorf("after acknowledgement %d: wanted %d more observations, want %d", i+1, got, want)
+			}
+		}
+		p.running(t)
+	})
+}
