@@ -30,6 +30,8 @@ type app struct {
 	// terminal returns the width of the terminal behind w; ok is false if
 	// there is none.
 	terminal func(w io.Writer) (width int, ok bool)
+	// height returns how many lines that terminal has; 0 if nobody knows.
+	height func(w io.Writer) int
 
 	flags globals
 	where target // set once the gateway is found; for messages
@@ -50,7 +52,7 @@ type globals struct {
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{
 		env: environment(env), stdin: stdin, stdout: stdout, stderr: stderr,
-		now: time.Now, euid: os.Geteuid(), terminal: terminalOf,
+		now: time.Now, euid: os.Geteuid(), terminal: terminalOf, height: heightOf,
 	}
 	return a.run(ctx, args)
 }
@@ -83,6 +85,24 @@ func terminalOf(w io.Writer) (int, bool) {
 	return width, true
 }
 
+func heightOf(w io.Writer) int {
+	f, ok := w.(interface{ Fd() uintptr })
+	if !ok {
+		return 0
+	}
+	_, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return height
+}
+
+// redraws reports whether what was written to w can be written over.
+func (a *app) redraws(w io.Writer) bool {
+	_, ok := a.terminal(w)
+	return ok && a.env["TERM"] != "dumb"
+}
+
 // colour reports whether w shows colours and its reader wants them.
 func (a *app) colour(w io.Writer) bool {
 	_, ok := a.terminal(w)
@@ -94,18 +114,27 @@ type handler func(ctx context.Context, c *sandbox.Client, args []string) error
 
 // calling finds the gateway, dials it and bounds the command by --timeout.
 func (a *app) calling(f handler) func(*cobra.Command, []string) error {
-	return a.dialling(true, f)
+	return a.dialling(true, true, f)
 }
 
-func (a *app) dialling(needsToken bool, f handler) func(*cobra.Command, []string) error {
+// lasting is calling for a command that bounds itself.
+func (a *app) lasting(f handler) func(*cobra.Command, []string) error {
+	return a.dialling(true, false, f)
+}
+
+func (a *app) dialling(needsToken, bounded bool, f handler) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		where, err := findGateway(a.sources(), needsToken)
 		if err != nil {
 			return err
 		}
 		a.where = where
-		ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(a.flags.timeout))
-		defer cancel()
+		ctx := cmd.Context()
+		if bounded {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(a.flags.timeout))
+			defer cancel()
+		}
 		client, err := sandbox.Dial(ctx, sandbox.Options{
 			Address:   where.address,
 			Token:     where.token,

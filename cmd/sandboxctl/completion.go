@@ -44,26 +44,54 @@ it to where the shell looks: /etc/bash_completion.d/sandboxctl for bash,
 // A shell waits for completions: an answer that takes longer is not worth it.
 const completionTime = 2 * time.Second
 
-// completeSandbox offers the names of sandboxes for the first argument. Without
-// a gateway it offers nothing, silently.
-func (a *app) completeSandbox(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	const nothing = cobra.ShellCompDirectiveNoFileComp
-	if len(args) > 0 {
-		return nil, nothing
+// completeService offers the names of sandboxes for the first argument and of
+// its services for the second.
+func (a *app) completeService(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return a.completeSandbox(cmd, args, word)
 	}
-	a.flags.timeout = min(a.flags.timeout, patience(completionTime))
-	var names []string
-	err := a.calling(func(ctx context.Context, c *sandbox.Client, _ []string) error {
+	return a.names(cmd, func(ctx context.Context, c *sandbox.Client, add func(string)) error {
+		for s, err := range c.Services(ctx, &openshellv1.ListServicesRequest{PageSize: pageSize, Sandbox: args[0], WorkspaceScope: a.scope()}) {
+			if err != nil {
+				return err
+			}
+			if name := s.GetEndpoint().GetName(); name != "" {
+				add(name)
+			}
+		}
+		return nil
+	})
+}
+
+// completeSandbox offers the names of sandboxes for the first argument.
+func (a *app) completeSandbox(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.names(cmd, func(ctx context.Context, c *sandbox.Client, add func(string)) error {
 		for s, err := range c.Sandboxes(ctx, &openshellv1.ListSandboxesRequest{PageSize: pageSize, WorkspaceScope: a.scope()}) {
 			if err != nil {
 				return err
 			}
-			if name := s.GetMetadata().GetName(); name == clean(name) {
-				names = append(names, name)
-			}
+			add(s.GetMetadata().GetName())
 		}
 		return nil
-	})(cmd, args)
+	})
+}
+
+// names asks a gateway for names that a shell can offer. Without a gateway
+// there are none, silently.
+func (a *app) names(cmd *cobra.Command, ask func(ctx context.Context, c *sandbox.Client, add func(string)) error) ([]string, cobra.ShellCompDirective) {
+	const nothing = cobra.ShellCompDirectiveNoFileComp
+	a.flags.timeout = min(a.flags.timeout, patience(completionTime))
+	var names []string
+	err := a.calling(func(ctx context.Context, c *sandbox.Client, _ []string) error {
+		return ask(ctx, c, func(name string) {
+			if name == clean(name) {
+				names = append(names, name)
+			}
+		})
+	})(cmd, nil)
 	if err != nil {
 		return nil, nothing
 	}

@@ -88,10 +88,31 @@ func judge(err error, where target, timeout time.Duration) verdict {
 	if failed, ok := errors.AsType[*failure](err); ok {
 		return verdict{code: exitFailed, text: failed.Error(), next: failed.next}
 	}
+	if late, ok := errors.AsType[*lateError](err); ok {
+		return verdict{code: exitTimeout, text: late.Error(), next: "--timeout waits longer."}
+	}
+	if wait, ok := errors.AsType[*sandbox.WaitError](err); ok {
+		return judgeWait(wait)
+	}
 	if call, ok := errors.AsType[*sandbox.Error](err); ok {
 		return judgeCall(call, where, timeout)
 	}
 	return verdict{code: exitFailed, text: err.Error()}
+}
+
+// judgeWait finds the words for a wait that has ended without its state: the
+// gateway's, which name target, elapsed time, last state and last reason.
+func judgeWait(wait *sandbox.WaitError) verdict {
+	v := verdict{code: exitFailed, text: wait.Error()}
+	if call, ok := errors.AsType[*sandbox.Error](wait.Unwrap()); ok && call.Message != "" {
+		v.text = call.Message
+	}
+	f := wait.Failure
+	if errors.Is(wait, sandbox.ErrTimeout) {
+		v.code = exitTimeout
+		v.next = "`sandboxctl service history " + strings.TrimSpace(f.GetSandbox()+" "+f.GetName()) + "` shows how it was; --timeout waits longer."
+	}
+	return v
 }
 
 // judgeCall finds the words for a call that failed.

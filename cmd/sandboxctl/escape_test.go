@@ -6,12 +6,14 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	datamodelv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/datamodel/v1"
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 )
 
 // evil clears a screen, sets a title, writes right to left and hides.
@@ -40,13 +42,17 @@ func TestNoControlCharacters(t *testing.T) {
 	})
 	e := endpoint("default", "web", "", 80, evil)
 	e.Metadata.Id = evil
-	f.PutService(e, &openshellv1.ServiceHealth{Reason: evil, Message: evil, Address: evil})
+	f.PutService(e, &openshellv1.ServiceHealth{State: 1, Reason: evil, Message: evil, Address: evil})
+	f.PutTransitions("", "web", "", &sandboxv1.ListServiceTransitionsResponse{
+		RecordedSince: ago(time.Hour), Transitions: []*sandboxv1.ServiceTransition{{Time: ago(time.Hour), FromReason: evil, ToReason: evil}},
+	})
 	f.SetOwnHealth(&openshellv1.HealthResponse{Status: 1, Version: evil})
 	for _, terminal := range []int{0, 60, 300} {
 		f.width, f.tty = terminal, terminal > 0
 		for _, line := range []string{
 			"sandbox get web", "sandbox list", "sandbox list -A", "sandbox stop web", "sandbox start web",
 			"service get web", "service list", "service list -A", "service expose web 81", "gateway status",
+			"service watch", "service watch web -A=false", "service wait web --for unknown", "service history web",
 		} {
 			for _, format := range []string{"table", "json", "yaml"} {
 				args := append(strings.Fields(line), "-o", format)

@@ -34,6 +34,8 @@ func TestExamples(t *testing.T) {
 				f := newFixture(t)
 				if !strings.HasPrefix(line, "sandbox create") { // which wants its name free
 					f.fill()
+				} else if strings.Contains(line, "--wait") {
+					f.boot(t, strings.Fields(line)[2])
 				}
 				got := f.run(t, strings.Fields(line)...)
 				if got.code != exitDone || got.out == "" {
@@ -76,7 +78,15 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"__complete sandbox get ":             "api\nnew\nold\nweb\n:4\n",
 		"__complete service get w":            "web\n:4\n",
-		"__complete service get web ":         ":4\n",
+		"__complete service get web ":         "docs\n:4\n",
+		"__complete service delete api ":      "admin\n:4\n",
+		"__complete service wait api ":        "admin\n:4\n",
+		"__complete service watch w":          "web\n:4\n",
+		"__complete service watch new ":       "next\n:4\n",
+		"__complete service history web ":     "docs\n:4\n",
+		"__complete service history web a ":   ":4\n",
+		"__complete service get nobody ":      ":4\n",
+		"__complete service wait web --for ":  "healthy\nunhealthy\nunknown\n:4\n",
 		"__complete sandbox list -o ":         "table\njson\nyaml\n:4\n",
 		"__complete sandbox create --driver ": "external\nlocal\n:4\n",
 		"__complete sandbox get -w blue ":     "far\n:4\n",

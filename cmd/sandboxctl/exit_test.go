@@ -63,13 +63,14 @@ func TestEveryCommandFails(t *testing.T) {
 	f := newFixture(t)
 	for _, method := range []string{
 		"Health", "CreateSandbox", "GetSandbox", "ListSandboxes", "StopSandbox", "StartSandbox", "DeleteSandbox",
-		"ExposeService", "GetService", "ListServices", "DeleteService",
+		"ExposeService", "GetService", "ListServices", "DeleteService", "WatchServices", "WaitService", "ListServiceTransitions",
 	} {
 		f.Fail(method, status.Error(codes.NotFound, "nothing there"))
 	}
 	for _, line := range []string{
 		"gateway status", "sandbox create web", "sandbox get web", "sandbox list", "sandbox stop web", "sandbox start web", "sandbox delete web",
 		"service expose web 80", "service get web", "service list", "service delete web",
+		"service watch", "service watch web", "service watch web docs", "service wait web", "service history web",
 	} {
 		if got := f.run(t, strings.Fields(line)...); got.code != exitNotFound || got.out != "" {
 			t.Errorf("%s: exit %d, stdout %q", line, got.code, got.out)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	datamodelv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/datamodel/v1"
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 	"github.com/sandbox-agent/sandbox-agent/sdk/go/sandboxtest"
 )
@@ -40,6 +42,7 @@ type fixture struct {
 	dir, address string
 	env          map[string]string
 	width        int // of the terminal
+	height       int
 	tty          bool
 }
 
@@ -65,13 +68,12 @@ type result struct {
 func (f *fixture) run(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{
-		env: maps.Clone(f.env), stdin: strings.NewReader(""), stdout: &out, stderr: &errs,
-		now: func() time.Time { return today }, euid: 1000,
-		terminal: func(io.Writer) (int, bool) { return f.width, f.tty },
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	a := f.app(&out, &errs)
+	if len(args) > 1 && args[0] == "service" && args[1] == "watch" {
+		a.stdout = &interrupting{&out, cancel} // somebody has seen enough
+	}
 	r := result{code: a.run(ctx, args)}
 	r.out, r.err = out.String(), errs.String()
 	for name, s := range map[string]string{"stdout": r.out, "stderr": r.err} {
@@ -85,10 +87,33 @@ func (f *fixture) run(t *testing.T, args ...string) result {
 	return r
 }
 
-// uncolour takes away the colours that the command itself writes.
-func uncolour(s string) string {
-	return strings.NewReplacer("\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(s)
+// app is a command in the fixture's world.
+func (f *fixture) app(stdout, stderr io.Writer) *app {
+	return &app{
+		env: maps.Clone(f.env), stdin: strings.NewReader(""), stdout: stdout, stderr: stderr,
+		now: func() time.Time { return today }, euid: 1000,
+		terminal: func(io.Writer) (int, bool) { return f.width, f.tty },
+		height:   func(io.Writer) int { return f.height },
+	}
 }
+
+// interrupting interrupts the command when it writes something.
+type interrupting struct {
+	io.Writer
+	interrupt func()
+}
+
+func (w *interrupting) Write(b []byte) (int, error) {
+	w.interrupt()
+	return w.Writer.Write(b)
+}
+
+// ownSequences are the control sequences that the command itself writes: its
+// colours, and what writes over a line or a page.
+var ownSequences = regexp.MustCompile(`\x1b\[(3[123]m|0m|K|J|[0-9]+A)|\r`)
+
+// uncolour takes them away.
+func uncolour(s string) string { return ownSequences.ReplaceAllString(s, "") }
 
 // String lays a result out for a golden file, without what differs from run to
 // run.
@@ -98,8 +123,18 @@ func (f *fixture) golden(args []string, r result) string {
 		s += "-- stderr --\n" + r.err
 	}
 	s += fmt.Sprintf("-- exit %d --\n", r.code)
+	s = elapsed.ReplaceAllString(s, "${1}TIME")
+	if strings.HasPrefix(strings.Join(args, " "), "service watch") {
+		s = seconds.ReplaceAllString(s, " Ns ")
+	}
 	return strings.NewReplacer(f.address, "https://GATEWAY", f.dir, "STATE_DIR", "\x1b", "ESC").Replace(s)
 }
+
+// elapsed is how long something took.
+var elapsed = regexp.MustCompile(`("elapsed": "|after )[0-9.]+m?s`)
+
+// seconds is an age that goes on while the test runs.
+var seconds = regexp.MustCompile(` [0-9]s `)
 
 // fill puts one of everything into the gateway.
 func (f *fixture) fill() {
@@ -140,6 +175,30 @@ func (f *fixture) fill() {
 	f.PutService(endpoint("default", "new", "", 80, ""), nil)
 	f.PutService(endpoint("default", "new", "next", 81, ""), &openshellv1.ServiceHealth{State: 42})
 	f.PutService(endpoint("blue", "far", "", 80, ""), health(2, "", 200, time.Second))
+	f.PutTransitions("", "web", "docs", history())
+}
+
+// history is that of a service that came, failed, was lost and came back.
+func history() *sandboxv1.ListServiceTransitionsResponse {
+	step := func(age time.Duration, to openshellv1.ServiceHealthState, reason string, cause sandboxv1.TransitionCause) *sandboxv1.ServiceTransition {
+		return &sandboxv1.ServiceTransition{Time: ago(age), ToState: to, ToReason: reason, Cause: cause}
+	}
+	failed := step(30*time.Minute, 3, "BadStatus", sandboxv1.TransitionCause_TRANSITION_CAUSE_REPORT)
+	code := uint32(503)
+	failed.HttpStatusCode = &code
+	return &sandboxv1.ListServiceTransitionsResponse{
+		RecordedSince: ago(3 * time.Hour), Dropped: 7,
+		Transitions: []*sandboxv1.ServiceTransition{
+			step(time.Hour, 1, "NotObserved", sandboxv1.TransitionCause_TRANSITION_CAUSE_CONFIGURATION),
+			step(time.Hour-time.Second, 2, "OK", sandboxv1.TransitionCause_TRANSITION_CAUSE_REPORT),
+			failed,
+			step(25*time.Minute, 1, "Stale", sandboxv1.TransitionCause_TRANSITION_CAUSE_AGE),
+			step(20*time.Minute, 1, "SupervisorDisconnected", sandboxv1.TransitionCause_TRANSITION_CAUSE_SESSION),
+			step(10*time.Minute, 1, "SandboxStopped", sandboxv1.TransitionCause_TRANSITION_CAUSE_LIFECYCLE),
+			step(5*time.Minute, 1, "SupervisorDisconnected", sandboxv1.TransitionCause_TRANSITION_CAUSE_GATEWAY_STARTED),
+			step(time.Minute, 2, "OK", 99),
+		},
+	}
 }
 
 func endpoint(workspace, sandbox, name string, port uint32, path string) *openshellv1.ServiceEndpoint {

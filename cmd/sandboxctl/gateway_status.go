@@ -19,7 +19,7 @@ func (a *app) gatewayStatus() *cobra.Command {
   sandboxctl gateway status --output json`)
 	cmd.Long = `Status asks the gateway how it is. It needs no token. The exit code is 0 when the
 gateway is healthy or degraded and 1 when it is not, or does not answer.`
-	cmd.RunE = a.dialling(false, func(ctx context.Context, c *sandbox.Client, _ []string) error {
+	cmd.RunE = a.dialling(false, true, func(ctx context.Context, c *sandbox.Client, _ []string) error {
 		resp, err := c.Health(ctx)
 		if err != nil {
 			return err

@@ -16,10 +16,11 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 // Each case is one golden file: what somebody sees who types the line.
 func TestGolden(t *testing.T) {
 	for name, tt := range map[string]struct {
-		line  string
-		width int
-		tty   bool
-		env   map[string]string
+		line   string
+		width  int
+		height int
+		tty    bool
+		env    map[string]string
 	}{
 		"sandbox_list":             {line: "sandbox list"},
 		"sandbox_list_all":         {line: "sandbox list -A"},
@@ -55,6 +56,22 @@ func TestGolden(t *testing.T) {
 		"service_get_json":         {line: "service get api admin -o json"},
 		"service_expose":           {line: "service expose web 9000 extra --readiness-path /up"},
 		"service_expose_update":    {line: "service expose web 8001 docs"},
+		"service_watch":            {line: "service watch", width: 100, tty: true, env: map[string]string{"NO_COLOR": "1"}},
+		"service_watch_all":        {line: "service watch -A", width: 60, tty: true},
+		"service_watch_high":       {line: "service watch", width: 100, height: 8, tty: true, env: map[string]string{"NO_COLOR": "1"}},
+		"service_watch_narrow":     {line: "service watch api", width: 28, tty: true, env: map[string]string{"NO_COLOR": "1"}},
+		"service_watch_pipe":       {line: "service watch web docs"},
+		"service_watch_yaml":       {line: "service watch api admin -o yaml", width: 80, tty: true},
+		"service_watch_none":       {line: "service watch -w empty", width: 80, tty: true},
+		"service_watch_missing":    {line: "service watch web nothing"},
+		"service_wait":             {line: "service wait web docs --timeout 1s"},
+		"service_wait_responsive":  {line: "service wait web"},
+		"service_wait_json":        {line: "service wait api admin --for unhealthy -o json"},
+		"service_wait_missing":     {line: "service wait web nothing"},
+		"service_history":          {line: "service history web docs"},
+		"service_history_colour":   {line: "service history web docs", width: 50, tty: true},
+		"service_history_none":     {line: "service history web"},
+		"service_history_json":     {line: "service history web -o json"},
 		"service_delete":           {line: "service delete web docs"},
 		"service_delete_unnamed":   {line: "service delete web"},
 		"service_delete_missing":   {line: "service delete web nothing --allow-missing"},
@@ -65,11 +82,13 @@ func TestGolden(t *testing.T) {
 		"help":                     {line: "--help"},
 		"help_sandbox_create":      {line: "sandbox create --help"},
 		"help_service_expose":      {line: "service expose --help"},
+		"help_service_wait":        {line: "service wait --help"},
+		"help_service_watch":       {line: "service watch --help"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.fill()
-			f.width, f.tty = tt.width, tt.tty
+			f.width, f.height, f.tty = tt.width, tt.height, tt.tty
 			for k, v := range tt.env {
 				f.env[k] = v
 			}

@@ -71,8 +71,13 @@ func jsonText(b []byte) (string, error) {
 	if err := json.Indent(&laid, b, "", "  "); err != nil {
 		return "", err
 	}
+	return printableJSON(laid.String()) + "\n", nil
+}
+
+// printableJSON escapes what is not printable.
+func printableJSON(s string) string {
 	var out strings.Builder
-	for _, r := range laid.String() {
+	for _, r := range s {
 		switch {
 		case r == '\n' || !hidden(r):
 			out.WriteRune(r)
@@ -83,7 +88,16 @@ func jsonText(b []byte) (string, error) {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		}
 	}
-	return out.String() + "\n", nil
+	return out.String()
+}
+
+// jsonLine is jsonText on one line.
+func jsonLine(b []byte) (string, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b); err != nil {
+		return "", err
+	}
+	return printableJSON(compact.String()) + "\n", nil
 }
 
 // yamlText turns JSON into YAML. Strings that hold anything unprintable become

@@ -30,13 +30,14 @@ type column struct {
 type page struct {
 	width  int // of the terminal; 0 is any
 	colour bool
+	clip   bool // no line is wider than the terminal
 
 	out    strings.Builder
 	hidden []string // heads of the columns that found no room
 }
 
 // line writes one line.
-func (p *page) line(s string) { p.out.WriteString(clean(s) + "\n") }
+func (p *page) line(s string) { p.grid([][]cell{{val(s)}}) }
 
 // paragraph writes a text that may have several lines, each indented.
 func (p *page) paragraph(indent, s string) {
@@ -131,7 +132,15 @@ func (p *page) grid(rows [][]cell) {
 		}
 	}
 	for _, row := range rows {
+		room := p.width
 		for i, c := range row {
+			if p.clip && p.width > 0 {
+				c.text = clipped(c.text, room)
+				if room -= widths[i] + len(gap); room <= 0 {
+					p.out.WriteString(p.paint(c))
+					break
+				}
+			}
 			p.out.WriteString(p.paint(c))
 			if i < len(row)-1 {
 				p.out.WriteString(strings.Repeat(" ", widths[i]-cellWidth(c.text)) + gap)
@@ -139,6 +148,20 @@ func (p *page) grid(rows [][]cell) {
 		}
 		p.out.WriteString("\n")
 	}
+}
+
+// clipped is a text cut to a width; what is cut ends with "…".
+func clipped(s string, width int) string {
+	if cellWidth(s) <= width {
+		return s
+	}
+	s = clean(s)
+	for i := range s {
+		if cellWidth(s[:i]) >= width-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }
 
 // paint draws one cell.

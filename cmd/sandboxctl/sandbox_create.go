@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ type creation struct {
 	labels    pairs
 	env       pairs
 	image     text
+	wait      bool
 }
 
 func (a *app) sandboxCreate() *cobra.Command {
@@ -36,13 +38,16 @@ func (a *app) sandboxCreate() *cobra.Command {
 		`  sandboxctl sandbox create shop --driver external --expose 8080
   sandboxctl sandbox create web --driver local --expose 8080 -- python3 -m http.server 8080
   sandboxctl sandbox create api --driver local --expose 8080 --expose-readiness-path /readyz -- ./server
+  sandboxctl sandbox create dev --driver local --wait -- sleep infinity
   sandboxctl sandbox create lab --expose 8888 --expose docs=8000 --label team=blue --env MODE=dev`)
 	cmd.Long = `Create registers a sandbox. With --driver local the gateway boots it at once, with
 COMMAND as its main process; that is for development and no security boundary.
 With --driver external somebody else boots it, and the answer says where the
 sandbox's token is and how to start the agent.
 
-It does not wait: the phase is Provisioning until the agent has connected.`
+It does not wait: the phase is Provisioning until the agent has connected. With
+--wait it ends when every exposed service is healthy, or the sandbox is ready if
+none is exposed; the sandbox is kept if that fails.`
 	cmd.Args = createArgs
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -52,6 +57,10 @@ It does not wait: the phase is Provisioning until the agent has connected.`
 	f.Var(&in.image, "image", "`IMAGE` to boot, for drivers that use one")
 	f.Var(&in.labels, "label", "label to find the sandbox by; repeatable")
 	f.Var(&in.env, "env", "variable in the environment of COMMAND; repeatable")
+	limit := patience(0)
+	f.BoolVar(&in.wait, "wait", false, "wait until the exposed services are healthy, or the sandbox is ready")
+	f.Var(&limit, "timeout", "give up after this `TIME` (default 30s, with --wait 60s)")
+	f.Lookup("timeout").DefValue = ""
 	complete(cmd, "driver", in.driver.of)
 	for _, name := range []string{"expose", "expose-readiness-path", "image", "label", "env"} {
 		complete(cmd, name, nil)
@@ -60,16 +69,33 @@ It does not wait: the phase is Provisioning until the agent has connected.`
 		in.check = f.Changed("expose-readiness-path")
 		return in.validate(cmd)
 	}
-	cmd.RunE = a.calling(func(ctx context.Context, c *sandbox.Client, args []string) error {
+	cmd.RunE = a.lasting(func(ctx context.Context, c *sandbox.Client, args []string) error {
 		req := in.request(args[0], args[1:])
 		req.WorkspaceScope = a.scope()
-		resp, err := c.CreateSandbox(ctx, req)
-		if err != nil {
+		begun := time.Now()
+		resp, err := a.create(ctx, c, req, &limit)
+		if err == nil {
+			err = a.show(resp, func(p *page) { drawCreated(p, resp) })
+		}
+		if err != nil || !in.wait {
 			return err
 		}
-		return a.show(resp, func(p *page) { drawCreated(p, resp) })
+		return a.waitSandbox(ctx, c, resp, max(time.Duration(limit)-time.Since(begun), 0))
 	})
 	return cmd
+}
+
+// create creates a sandbox within the time for that, and leaves in limit what
+// there is for all.
+func (a *app) create(ctx context.Context, c *sandbox.Client, req *openshellv1.CreateSandboxRequest, limit *patience) (*openshellv1.SandboxResponse, error) {
+	if *limit == 0 {
+		*limit = patience(waitTimeout)
+	} else {
+		a.flags.timeout = *limit
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.flags.timeout))
+	defer cancel()
+	return c.CreateSandbox(ctx, req)
 }
 
 // createArgs wants NAME alone, and whatever follows "--".

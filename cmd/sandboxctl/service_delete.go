@@ -18,7 +18,7 @@ func (a *app) serviceDelete() *cobra.Command {
 		`  sandboxctl service delete web
   sandboxctl service delete web old --allow-missing`, "SANDBOX", "[NAME]")
 	cmd.Flags().BoolVar(&missing, "allow-missing", false, "succeed if there is no such service")
-	cmd.ValidArgsFunction = a.completeSandbox
+	cmd.ValidArgsFunction = a.completeService
 	cmd.RunE = a.calling(func(ctx context.Context, c *sandbox.Client, args []string) error {
 		name := optional(args, 1)
 		resp, err := c.DeleteService(ctx, &openshellv1.DeleteServiceRequest{

@@ -17,7 +17,7 @@ func (a *app) serviceGet() *cobra.Command {
 		`  sandboxctl service get web
   sandboxctl service get web docs
   sandboxctl service get web -o json`, "SANDBOX", "[NAME]")
-	cmd.ValidArgsFunction = a.completeSandbox
+	cmd.ValidArgsFunction = a.completeService
 	cmd.RunE = a.calling(func(ctx context.Context, c *sandbox.Client, args []string) error {
 		resp, err := c.GetService(ctx, &openshellv1.GetServiceRequest{
 			Sandbox: args[0], Name: optional(args, 1), WorkspaceScope: a.scope(),

@@ -8,16 +8,17 @@ import (
 	"testing"
 )
 
+// usageErrorCase is a line that cannot be carried out, and what it is told.
+type usageErrorCase struct {
+	args string // split at spaces; "''" is an empty argument
+	want string
+}
+
 // Every way to type a line that cannot be carried out: exit code 2, a message
 // that names the fault, nothing on standard output and nothing asked of the
 // gateway.
 func TestUsageErrors(t *testing.T) {
-	f := newFixture(t)
-	f.fill()
-	for _, tt := range []struct {
-		args string // split at spaces; "''" is an empty argument
-		want string
-	}{
+	wantUsageErrors(t, []usageErrorCase{
 		{"", "needs a command: one of completion, gateway, sandbox, service, version"},
 		{"sandboxes", `there is no command "sandboxes": did you mean sandbox?`},
 		{"help sandboxes", `there is no command "sandboxes": did you mean sandbox?`},
@@ -25,7 +26,7 @@ func TestUsageErrors(t *testing.T) {
 		{"sandbox", "sandbox: needs a command: one of create, delete, get, list, start, stop"},
 		{"sandbox make", `sandbox: there is no command "make": it is one of create, delete, get, list, start, stop`},
 		{"sandbox lst", `sandbox: there is no command "lst": did you mean get or list?`},
-		{"service", "service: needs a command: one of delete, expose, get, list"},
+		{"service", "service: needs a command: one of delete, expose, get, history, list, wait, watch"},
 		{"gateway", "gateway: needs a command: one of status"},
 		{"gateway stat", `did you mean status?`},
 
@@ -87,6 +88,15 @@ func TestUsageErrors(t *testing.T) {
 		{"sandbox delete ''", "sandbox delete: needs NAME, and it is empty"},
 		{"sandbox delete a b", `"b" is one too many`},
 
+		{"gateway status now", `gateway status: takes no arguments: "now" is one too many`},
+		{"version 1", `version: takes no arguments: "1" is one too many`},
+		{"completion", "completion: needs SHELL"},
+		{"completion tcsh", `SHELL: "tcsh" is none of bash, zsh, fish`},
+	})
+}
+
+func TestUsageErrorsOfServices(t *testing.T) {
+	wantUsageErrors(t, []usageErrorCase{
 		{"service expose", "service expose: needs SANDBOX"},
 		{"service expose web", "service expose: needs PORT"},
 		{"service expose web 0", `service expose: port "0" is not a number from 1 to 65535`},
@@ -98,13 +108,28 @@ func TestUsageErrors(t *testing.T) {
 		{"service get a b c", `service get: takes 2 arguments: "c" is one too many`},
 		{"service list a b", `service list: takes 1 argument: "b" is one too many`},
 		{"service list -A -w blue", "--all-workspaces and --workspace exclude each other"},
+		{"service watch a b c", `service watch: takes 2 arguments: "c" is one too many`},
+		{"service watch -A -w blue", "--all-workspaces and --workspace exclude each other"},
+		{"service watch -A web", "--all-workspaces and SANDBOX exclude each other"},
+		{"service watch -l ''", "--selector: is empty"},
+		{"service watch --timeout 0s", "--timeout: 0s is not more than zero"},
+		{"service wait", "service wait: needs SANDBOX"},
+		{"service wait a b c", `service wait: takes 2 arguments: "c" is one too many`},
+		{"service wait web --for ready", `--for: "ready" is none of healthy, unhealthy, unknown`},
+		{"service wait web --for healthy,", `--for: "" is none of healthy, unhealthy, unknown`},
+		{"service wait web --timeout 5", `--timeout: "5" is no duration`},
+		{"service history", "service history: needs SANDBOX"},
+		{"service history a b c", `service history: takes 2 arguments: "c" is one too many`},
 		{"service delete", "service delete: needs SANDBOX"},
 		{"service delete a b c", `"c" is one too many`},
-		{"gateway status now", `gateway status: takes no arguments: "now" is one too many`},
-		{"version 1", `version: takes no arguments: "1" is one too many`},
-		{"completion", "completion: needs SHELL"},
-		{"completion tcsh", `SHELL: "tcsh" is none of bash, zsh, fish`},
-	} {
+	})
+}
+
+func wantUsageErrors(t *testing.T, list []usageErrorCase) {
+	t.Helper()
+	f := newFixture(t)
+	f.fill()
+	for _, tt := range list {
 		t.Run(tt.args, func(t *testing.T) {
 			args := strings.Fields(tt.args)
 			for i, arg := range args {
