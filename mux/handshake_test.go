@@ -374,8 +374,11 @@ func TestDialErrors(t *testing.T) {
 			d.Token = func() (secret.String, error) { return secret.New("hunter2\r\nX: y"), nil }
 		}, mux.Config{}, func(err error) bool { return !strings.Contains(err.Error(), "hunter2") }},
 		"too many streams": {func(*mux.Dialer) {}, mux.Config{MaxStreams: mux.Backlog}, func(err error) bool { return strings.Contains(err.Error(), "319") }},
-		"nobody listens": {func(d *mux.Dialer) { d.Gateway = "https://" + closed.Addr().String() }, mux.Config{},
-			func(err error) bool { return errors.As(err, &opErr) }},
+		"nobody listens": {
+			func(d *mux.Dialer) { d.Gateway = "https://" + closed.Addr().String() },
+			mux.Config{},
+			func(err error) bool { return errors.As(err, &opErr) },
+		},
 		"unknown authority": {func(d *mux.Dialer) { d.TLS = nil }, mux.Config{}, func(err error) bool { return errors.As(err, &unknown) }},
 		// T17: the error names both times.
 		"clock behind": {func(d *mux.Dialer) {

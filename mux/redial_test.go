@@ -27,16 +27,31 @@ func TestRedial(t *testing.T) {
 	}
 	for name, steps := range map[string][]step{
 		"doubles to the cap": {
-			{0, plain, 0, 125 * ms}, {0, plain, 0, 250 * ms}, {0, plain, 0, 500 * ms}, {0, plain, 0, 1000 * ms},
-			{0, plain, 0, 2000 * ms}, {0, plain, 0, 4000 * ms}, {0, plain, 0, 7500 * ms}, {0, plain, 0, 7500 * ms},
+			{0, plain, 0, 125 * ms},
+			{0, plain, 0, 250 * ms},
+			{0, plain, 0, 500 * ms},
+			{0, plain, 0, 1000 * ms},
+			{0, plain, 0, 2000 * ms},
+			{0, plain, 0, 4000 * ms},
+			{0, plain, 0, 7500 * ms},
+			{0, plain, 0, 7500 * ms},
 		},
 		"jitter also at the cap": {
-			{0, plain, 0.5, 187500 * time.Microsecond}, {0, plain, 0.5, 375 * ms}, {0, plain, 0.5, 750 * ms}, {0, plain, 0.5, 1500 * ms},
-			{0, plain, 0.5, 3000 * ms}, {0, plain, 0.5, 6000 * ms}, {0, plain, 0.5, 11250 * ms}, {0, plain, 0.5, 11250 * ms},
+			{0, plain, 0.5, 187500 * time.Microsecond},
+			{0, plain, 0.5, 375 * ms},
+			{0, plain, 0.5, 750 * ms},
+			{0, plain, 0.5, 1500 * ms},
+			{0, plain, 0.5, 3000 * ms},
+			{0, plain, 0.5, 6000 * ms},
+			{0, plain, 0.5, 11250 * ms},
+			{0, plain, 0.5, 11250 * ms},
 		},
 		"whatever the error": {
-			{0, nil, 0, 125 * ms}, {0, &mux.RefusedError{Status: 401}, 0, 250 * ms}, {0, &mux.RefusedError{Status: 403}, 0, 500 * ms},
-			{0, mux.ErrBadResponse, 0, 1000 * ms}, {0, mux.ErrProtocol, 0, 2000 * ms},
+			{0, nil, 0, 125 * ms},
+			{0, &mux.RefusedError{Status: 401}, 0, 250 * ms},
+			{0, &mux.RefusedError{Status: 403}, 0, 500 * ms},
+			{0, mux.ErrBadResponse, 0, 1000 * ms},
+			{0, mux.ErrProtocol, 0, 2000 * ms},
 		},
 		"a session of 10 s resets": {
 			{0, plain, 0, 125 * ms}, {0, plain, 0, 250 * ms}, {10 * time.Second, plain, 0, 125 * ms}, {0, plain, 0, 250 * ms},

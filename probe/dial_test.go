@@ -42,20 +42,31 @@ func TestDialOrder(t *testing.T) {
 		{"::1 hangs", []error{refused, os.ErrDeadlineExceeded}, []dial{{4, 300}, {6, 1000}}, Timeout, netip.Addr{}},
 		{"127.0.0.1 hangs, ::1 accepts", []error{os.ErrDeadlineExceeded, nil}, []dial{{4, 300}, {6, 600}}, OK, loopback6},
 		{
-			"127.0.0.1 hangs for a while", []error{os.ErrDeadlineExceeded, refused, nil},
-			[]dial{{4, 300}, {6, 600}, {4, 1000}}, OK, loopback4,
+			"127.0.0.1 hangs for a while",
+			[]error{os.ErrDeadlineExceeded, refused, nil},
+			[]dial{{4, 300}, {6, 600}, {4, 1000}},
+			OK, loopback4,
 		},
 		{
-			"127.0.0.1 hangs", []error{os.ErrDeadlineExceeded, refused, os.ErrDeadlineExceeded},
-			[]dial{{4, 300}, {6, 600}, {4, 1000}}, Timeout, netip.Addr{},
+			"127.0.0.1 hangs",
+			[]error{os.ErrDeadlineExceeded, refused, os.ErrDeadlineExceeded},
+			[]dial{{4, 300}, {6, 600}, {4, 1000}},
+			Timeout,
+			netip.Addr{},
 		},
 		{
-			"both hang", []error{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, os.ErrDeadlineExceeded},
-			[]dial{{4, 300}, {6, 600}, {4, 1000}}, Timeout, netip.Addr{},
+			"both hang",
+			[]error{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, os.ErrDeadlineExceeded},
+			[]dial{{4, 300}, {6, 600}, {4, 1000}},
+			Timeout,
+			netip.Addr{},
 		},
 		{
-			"127.0.0.1 hangs, then refuses", []error{os.ErrDeadlineExceeded, refused, refused},
-			[]dial{{4, 300}, {6, 600}, {4, 1000}}, Refused, netip.Addr{},
+			"127.0.0.1 hangs, then refuses",
+			[]error{os.ErrDeadlineExceeded, refused, refused},
+			[]dial{{4, 300}, {6, 600}, {4, 1000}},
+			Refused,
+			netip.Addr{},
 		},
 		{"no descriptors", []error{full, full}, []dial{{4, 300}, {6, 1000}}, NoResources, netip.Addr{}},
 		{"no descriptors on the way", []error{refused, full}, []dial{{4, 300}, {6, 1000}}, NoResources, netip.Addr{}},
@@ -142,8 +153,12 @@ func TestAddresses(t *testing.T) {
 		{"the first that accepts decides", func(t *testing.T) uint16 {
 			return serveBoth(t, "HTTP/1.1 503 ?\r\n\r\n", "HTTP/1.1 206 ?\r\n\r\n")
 		}, BadStatus, loopback4, 503, 0},
-		{"hangs in the backlog", func(t *testing.T) uint16 { return fullBacklog(t) },
-			Timeout, netip.Addr{}, 0, time.Second},
+		{
+			"hangs in the backlog", func(t *testing.T) uint16 { return fullBacklog(t) },
+			Timeout,
+			netip.Addr{},
+			0, time.Second,
+		},
 		{"hangs in the backlog beside ::1", func(t *testing.T) uint16 {
 			for range 100 {
 				l := listenOn(t, "::1", 0)

@@ -132,20 +132,32 @@ func TestJudgeDescribesTheLatestAttempt(t *testing.T) {
 		changed bool
 	}{
 		{
-			"pass", Attempt{Outcome: Pass, Reason: OK, Code: 204, Addr: addr, Start: at(1000), End: at(1002), Latency: 2 * time.Millisecond}, true,
-			Verdict{State: Healthy, Observed: at(1002), Conclusive: at(1002), ConclusiveStart: at(1000), Since: at(1002)}, true,
+			"pass",
+			Attempt{Outcome: Pass, Reason: OK, Code: 204, Addr: addr, Start: at(1000), End: at(1002), Latency: 2 * time.Millisecond},
+			true,
+			Verdict{State: Healthy, Observed: at(1002), Conclusive: at(1002), ConclusiveStart: at(1000), Since: at(1002)},
+			true,
 		},
 		{
-			"fail, heard late", Attempt{Outcome: Fail, Reason: BadStatus, Code: 500, Start: at(2000), End: at(3200)}, false,
-			Verdict{State: Healthy, Observed: at(3000), Conclusive: at(3000), ConclusiveStart: at(2000), Failures: 1, Since: at(1002)}, false,
+			"fail, heard late",
+			Attempt{Outcome: Fail, Reason: BadStatus, Code: 500, Start: at(2000), End: at(3200)},
+			false,
+			Verdict{State: Healthy, Observed: at(3000), Conclusive: at(3000), ConclusiveStart: at(2000), Failures: 1, Since: at(1002)},
+			false,
 		},
 		{
-			"extra fail", Attempt{Outcome: Fail, Reason: Refused, Start: at(4000), End: at(4001)}, true,
-			Verdict{State: Healthy, Observed: at(4001), Conclusive: at(4001), ConclusiveStart: at(4000), Failures: 1, Since: at(1002)}, false,
+			"extra fail",
+			Attempt{Outcome: Fail, Reason: Refused, Start: at(4000), End: at(4001)},
+			true,
+			Verdict{State: Healthy, Observed: at(4001), Conclusive: at(4001), ConclusiveStart: at(4000), Failures: 1, Since: at(1002)},
+			false,
 		},
 		{
-			"inconclusive", Attempt{Outcome: Inconclusive, Reason: Late, Start: at(5000), End: at(9000)}, false,
-			Verdict{State: Healthy, Observed: at(6000), Conclusive: at(4001), ConclusiveStart: at(4000), Since: at(1002)}, false,
+			"inconclusive",
+			Attempt{Outcome: Inconclusive, Reason: Late, Start: at(5000), End: at(9000)},
+			false,
+			Verdict{State: Healthy, Observed: at(6000), Conclusive: at(4001), ConclusiveStart: at(4000), Since: at(1002)},
+			false,
 		},
 	}
 	for _, s := range steps {

@@ -167,8 +167,13 @@ func TestAdminToken(t *testing.T) {
 		token string
 		want  bool
 	}{
-		{token, true}, {"", false}, {token + "x", false}, {token[1:], false}, {strings.ToUpper(token), false},
-		{token + "\n", false}, {read(t, dir, AdminTokenFile), false},
+		{token, true},
+		{"", false},
+		{token + "x", false},
+		{token[1:], false},
+		{strings.ToUpper(token), false},
+		{token + "\n", false},
+		{read(t, dir, AdminTokenFile), false},
 	} {
 		if got := id.IsAdmin(tc.token); got != tc.want {
 			t.Errorf("%d characters are the admin token: %t", len(tc.token), got)

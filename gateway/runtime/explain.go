@@ -37,8 +37,12 @@ func machine() facts {
 // namespaceFeature says what probably made the kernel refuse new namespaces.
 func namespaceFeature(err error, f facts) string {
 	for _, ns := range []struct{ file, option string }{
-		{"net", "CONFIG_NET_NS"}, {"pid", "CONFIG_PID_NS"}, {"mnt", "CONFIG_NAMESPACES"},
-		{"uts", "CONFIG_UTS_NS"}, {"ipc", "CONFIG_IPC_NS"}, {"user", "CONFIG_USER_NS"},
+		{"net", "CONFIG_NET_NS"},
+		{"pid", "CONFIG_PID_NS"},
+		{"mnt", "CONFIG_NAMESPACES"},
+		{"uts", "CONFIG_UTS_NS"},
+		{"ipc", "CONFIG_IPC_NS"},
+		{"user", "CONFIG_USER_NS"},
 	} {
 		if (ns.file != "user" || !f.root) && !f.exists("/proc/self/ns/"+ns.file) {
 			return "the kernel has no " + ns.file + " namespaces (" + ns.option + ")"
