@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,9 +23,10 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // bed is a kit.Bed for one test. It fails the test if a gateway logs an error.
 type bed struct {
 	*kit.Bed
-	t   *testing.T
-	ctx context.Context
-	dir string
+	t    *testing.T
+	ctx  context.Context
+	dir  string
+	said func() string // what the processes have logged so far
 }
 
 // newBed returns a bed whose sandboxes and processes end with the test.
@@ -38,7 +40,7 @@ func newBed(t *testing.T) *bed {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	log, wait := logTo(t)
+	log, said, wait := logTo(t)
 	kb, err := kit.New(dir, log)
 	if err != nil {
 		t.Fatal(err)
@@ -51,28 +53,38 @@ func newBed(t *testing.T) *bed {
 		}
 		os.RemoveAll(dir)
 	})
-	return &bed{Bed: kb, t: t, ctx: t.Context(), dir: dir}
+	return &bed{Bed: kb, t: t, ctx: t.Context(), dir: dir, said: said}
 }
 
 // logTo returns a file that processes can write to; its lines go to the test.
-func logTo(t *testing.T) (w *os.File, wait func()) {
+func logTo(t *testing.T) (w *os.File, said func() string, wait func()) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	var mu sync.Mutex
+	var all strings.Builder
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer r.Close()
 		s := bufio.NewScanner(r)
 		for s.Scan() {
+			mu.Lock()
+			all.WriteString(s.Text() + "\n")
+			mu.Unlock()
 			t.Log(s.Text())
 			if strings.Contains(s.Text(), "level=ERROR") {
 				t.Errorf("an error was logged: %s", s.Text())
 			}
 		}
 	}()
-	return w, func() { <-done }
+	said = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all.String()
+	}
+	return w, said, func() { <-done }
 }
 
 func sandboxLogs(t *testing.T, state string) {

@@ -65,7 +65,7 @@ func runningSite(t *testing.T) *site {
 // in returns the site for a subtest: what that makes ends with it.
 func (s *site) in(t *testing.T) *site {
 	sub := *s
-	sub.bed = &bed{Bed: s.Bed, t: t, ctx: t.Context(), dir: s.dir}
+	sub.bed = &bed{Bed: s.Bed, t: t, ctx: t.Context(), dir: s.dir, said: s.said}
 	return &sub
 }
 

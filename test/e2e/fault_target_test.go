@@ -219,3 +219,15 @@ func varying() behaviour {
 		fmt.Fprintf(c, "HTTP/1.1 %d OK\r\nDate: %s\r\nContent-Length: %d\r\n\r\n%s", 200+turn%3, date, len(body), body)
 	}
 }
+
+// answeredBefore is when the target answered 200 last before an instant.
+func (x *target) answeredBefore(at time.Time) (latest time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, a := range x.answered {
+		if a.Before(at) {
+			latest = a
+		}
+	}
+	return latest
+}

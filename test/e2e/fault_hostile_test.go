@@ -1,0 +1,224 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sandbox "github.com/sandbox-agent/sandbox-agent/sdk/go"
+	"github.com/sandbox-agent/sandbox-agent/test/e2e/faultkit"
+	"github.com/sandbox-agent/sandbox-agent/test/kit"
+)
+
+// spill writes a text for as long as the peer takes it.
+func spill(begin, again string) behaviour {
+	return func(x *target, c net.Conn) {
+		more := bytes.Repeat([]byte(again), 1+(64<<10)/len(again))
+		_, err := io.WriteString(c, begin)
+		for err == nil {
+			_, err = c.Write(more)
+		}
+	}
+}
+
+// say writes a text and hangs up.
+func say(text string) behaviour {
+	return func(x *target, c net.Conn) { io.WriteString(c, text) }
+}
+
+const marker = "EVIL\x1b[31mMARKER"
+
+// hostile are servers that no prober likes, and what is to become of them.
+func hostile() []struct {
+	name   string
+	path   string
+	does   behaviour
+	silent bool // speaks before it is asked
+	state  sandbox.HealthState
+	reason string
+} {
+	ok, bad := sandbox.HealthHealthy, sandbox.HealthUnhealthy
+	return []struct {
+		name   string
+		path   string
+		does   behaviour
+		silent bool
+		state  sandbox.HealthState
+		reason string
+	}{
+		{"T03 endless body", "", spill("HTTP/1.1 200 OK\r\n\r\n", marker), false, ok, "OK"},
+		{"T03 endless body of a failure", "/ready", spill("HTTP/1.1 500 Oh\r\n\r\n", marker), false, bad, "BadStatus"},
+		{"T03 endless events", "/ready", spill("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "data: x\n\n"), false, ok, "OK"},
+		{"T03 endless chunks", "", spill("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n"), false, ok, "OK"},
+		{"T03 truncated chunk", "", say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\nabc"), false, ok, "OK"},
+		{"T04 SSH banner", "", say("SSH-2.0-" + marker + "\r\n"), true, bad, "NotHTTP"},
+		{"T04 endless babble", "", spill("", marker+"\r\n"), true, bad, "NotHTTP"},
+		{"T04 TLS port", "", say("\x15\x03\x03\x00\x02\x02\x46"), false, bad, "NotHTTP"}, // an alert
+		{"T04 HTTP/2 only", "", say("\x00\x00\x12\x04\x00\x00\x00\x00\x00" + strings.Repeat("\x00", 18)), true, bad, "NotHTTP"},
+		{"T30 endless headers", "", spill("HTTP/1.1 200 OK\r\n", "X-Evil: "+marker+"\r\n"), false, bad, "HeadersTooLarge"},
+		{"T30 endless header", "", spill("HTTP/1.1 200 OK\r\nX-Evil: ", marker), false, bad, "HeadersTooLarge"},
+		{"T30 endless interim answers", "", spill("", "HTTP/1.1 103 Early\r\nX-Evil: x\r\n\r\n"), false, bad, "HeadersTooLarge"},
+		{"headers byte by byte", "", trickle, false, bad, "Timeout"},
+	}
+}
+
+// trickle never gets to the end of its headers.
+func trickle(x *target, c net.Conn) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nX-Evil: "); err == nil; _, err = io.WriteString(c, "x") {
+		select {
+		case <-tick.C:
+		case <-x.closed:
+			return
+		}
+	}
+}
+
+// T03, T04 and T30 through the whole chain: the right verdict on each, nothing
+// of what they say in any text, and neither descriptors nor goroutines nor
+// memory grow.
+func TestT03T04T30Hostile(t *testing.T) {
+	t.Parallel()
+	s := runningSite(t)
+	client := s.client()
+	kinds := hostile()
+	const copies = 6 // so that many attempts are made in little time
+	targets := map[string][]*target{}
+	watches := map[string]*watch{}
+	x := s.target(answer(200))
+	s.exposeAll(client, "", x)
+	s.watch(serviceOf(x), good(x)...)
+	for _, k := range kinds {
+		forbid := neverUnhealthy
+		if k.state == sandbox.HealthUnhealthy {
+			forbid = neverHealthy
+		}
+		for range copies {
+			x := s.target(k.does)
+			x.mu.Lock()
+			x.silent = k.silent
+			x.mu.Unlock()
+			targets[k.name] = append(targets[k.name], x)
+		}
+		s.exposeAll(client, k.path, targets[k.name]...)
+		watches[k.name] = s.watch(serviceOf(targets[k.name][0]), forbid, noMarker)
+	}
+	began := time.Now()
+	attempts := func() (least int) {
+		least = 1 << 30
+		for _, list := range targets {
+			n := 0
+			for _, x := range list {
+				n += x.count()
+			}
+			least = min(least, n)
+		}
+		return least
+	}
+	for _, k := range kinds {
+		_, now := watches[k.name].untilState(40*time.Second, time.Time{}, k.state)
+		if now.health.Reason != k.reason {
+			t.Errorf("%s: %v, want %s", k.name, now, k.reason)
+		}
+	}
+	// By now everything has been used that is going to be used.
+	before := s.usage()
+	rounds, want := 4, 4*copies
+	if long() {
+		rounds, want = 1000/copies, 1000
+	}
+	n := attempts()
+	s.during(time.Duration(rounds) * interval)
+	if got := attempts() - n; got < want*9/10 {
+		t.Errorf("%d attempts on the least asked kind, want %d", got, want)
+	}
+	after := s.usage()
+	t.Logf("%d attempts at least on each kind in %v; at first %v, at last %v", attempts(), time.Since(began).Round(time.Second), before, after)
+	// All attempts that hang may be in flight when it is looked at.
+	if after.descriptors > before.descriptors+copies || after.goroutines > before.goroutines+4*copies || after.resident > before.resident+8<<20 || after.resident > 64<<20 {
+		t.Errorf("the agent grows: %v, was %v", after, before)
+	}
+	s.noMarkers()
+}
+
+// usage is what a process uses.
+type usage struct {
+	descriptors, goroutines int
+	resident                int64
+}
+
+func (u usage) String() string {
+	return fmt.Sprintf("%d descriptors, %d goroutines, %.1f MiB", u.descriptors, u.goroutines, float64(u.resident)/(1<<20))
+}
+
+// usage returns the least that the agent was seen to use in two rounds: what is
+// in flight comes and goes.
+func (s *site) usage() (least usage) {
+	s.t.Helper()
+	least = usage{1 << 30, 1 << 30, 1 << 60}
+	tick := time.NewTicker(kit.Poll)
+	defer tick.Stop()
+	for deadline := time.Now().Add(2 * interval); time.Now().Before(deadline); <-tick.C {
+		least.descriptors = min(least.descriptors, faultkit.Descriptors(s.t, s.agent.Pid()))
+		least.goroutines = min(least.goroutines, s.goroutines())
+		least.resident = min(least.resident, faultkit.Resident(s.t, s.agent.Pid()))
+	}
+	return least
+}
+
+// goroutines counts those of the agent, without the one that serves the
+// question.
+func (s *site) goroutines() (n int) {
+	s.t.Helper()
+	r, err := get(s.ctx, s.ns.HTTP(), "http://"+agentOps+"/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if _, err := fmt.Fscanf(r.Body, "goroutine profile: total %d", &n); err != nil || r.StatusCode != http.StatusOK {
+		s.t.Fatalf("status %d, %v", r.StatusCode, err)
+	}
+	return n
+}
+
+// noMarker is a rule: nothing that a target says is in an answer.
+func noMarker(r reading) string {
+	if strings.Contains(fmt.Sprintf("%+v", r.health), "MARKER") || strings.Contains(r.health.Message, "\x1b") {
+		return "says what the target said"
+	}
+	return ""
+}
+
+// noMarkers looks for what targets say in everything that people see.
+func (s *site) noMarkers() {
+	s.t.Helper()
+	seen := map[string]string{
+		"table": s.cli("service", "list", box), "json": s.cli("service", "list", box, "-o", "json"), "log": s.said(),
+	}
+	for _, path := range []string{"/status", "/metrics"} {
+		r, err := get(s.ctx, s.ns.HTTP(), "http://"+agentOps+path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		b, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		seen[path] = string(b)
+	}
+	for what, text := range seen {
+		if text == "" || strings.Contains(text, "MARKER") || strings.Contains(text, "EVIL") || strings.Contains(text, "\x1b") {
+			s.t.Errorf("%s shows what a target said, or nothing", what)
+		}
+	}
+}
