@@ -124,8 +124,13 @@ func (g *Gateway) wire() {
 		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,
 	})
 	g.registry.MustRegister(newCollector(cache, g.checker, g.stored.Load))
+	users := api.New(api.Config{
+		Store: g.store, Lifecycle: g.lifecycle, Cache: cache, Refresh: func(id string) { g.sessions.Refresh(id) },
+		URLs: g.urls(), Hint: g.hint, DefaultDriver: g.cfg.Driver, Ready: g.checker.Ready,
+		Version: buildinfo.Version, Started: started, ObserveAge: ageMetrics(g.registry), Logger: g.logger,
+	})
 	g.router = route.New(route.Config{
-		Domain: g.cfg.RoutingDomain, Own: g.checker.Handler(false), Directory: services{g.store, cache, started},
+		Domain: g.cfg.RoutingDomain, Own: g.page(users), Directory: services{g.store, cache, started},
 		Relays: relays{g.sessions}, IsAdmin: g.identity.IsAdmin, Logger: g.logger,
 	})
 	handler := http.NewServeMux()
@@ -141,11 +146,7 @@ func (g *Gateway) wire() {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 	)
-	openshellv1.RegisterOpenShellServer(g.api, api.New(api.Config{
-		Store: g.store, Lifecycle: g.lifecycle, Cache: cache, Refresh: func(id string) { g.sessions.Refresh(id) },
-		URLs: g.urls(), Hint: g.hint, DefaultDriver: g.cfg.Driver, Ready: g.checker.Ready,
-		Version: buildinfo.Version, Started: started, ObserveAge: ageMetrics(g.registry), Logger: g.logger,
-	}))
+	openshellv1.RegisterOpenShellServer(g.api, users)
 	sandboxv1.RegisterServiceHealthWatchServer(g.api, g.watch)
 	grpc_health_v1.RegisterHealthServer(g.api, grpcHealth)
 	reflection.Register(g.api)

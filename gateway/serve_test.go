@@ -36,7 +36,7 @@ func TestHTTPListeners(t *testing.T) {
 	r.untilReady()
 	for path, want := range map[string]string{
 		"/livez": "200 ok", "/readyz": "200 ready", "/healthz": "200 ready",
-		"/readyz?verbose": "200 ready", "/metrics": "404", "/debug/pprof/": "404", "/": "404",
+		"/readyz?verbose": "200 ready", "/metrics": "404", "/debug/pprof/": "404", "/": "200 <!doctype html>",
 	} {
 		if code, body := get(t, r.file.HTTP+path); !strings.HasPrefix(answer(code, body), want) || strings.Contains(body, "store") {
 			t.Errorf("http %s: %s, want %s", path, answer(code, body), want)
