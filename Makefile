@@ -14,8 +14,7 @@ GO ?= go
 # How long each fuzz target runs in `make fuzz-short`.
 FUZZTIME ?= 20s
 # What the binaries call themselves: the tag, or the commit after the last one.
-VERSION ?= $(shell git describe --tags --match 'v*' 2>/dev/null | sed 's/^v//' | grep . || \
-	echo "0.0.0-dev+$$(git rev-parse --short HEAD 2>/dev/null || echo unknown)")
+VERSION ?= $(shell packaging/build --version)
 
 MODULE := github.com/sandbox-agent/sandbox-agent
 TOOLS := $(CURDIR)/.tools/bin
@@ -26,7 +25,7 @@ SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_
 # tests wait for each commit to be on disk.
 SCRATCH := $(firstword $(wildcard /dev/shm) $(TMPDIR) /tmp)
 # Everything but the suites that need binaries, namespaces or a server.
-UNIT = $$($(GO) list ./... | grep -v '^$(MODULE)/test/')
+UNIT = $$($(GO) list ./... | grep -v '^$(MODULE)/test/') ./test/rig ./test/model ./test/scenario
 
 .PHONY: help
 help: ## list the targets
@@ -38,6 +37,14 @@ help: ## list the targets
 build: ## static binaries into bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false \
 		-ldflags '-s -w -X $(MODULE)/internal/buildinfo.Version=$(VERSION)' -o bin/ ./cmd/...
+
+.PHONY: packages
+packages: $(TOOLS)/nfpm ## .deb, .rpm and .apk, and the binaries in them, into dist/
+	VERSION='$(VERSION)' packaging/build dist
+
+.PHONY: images
+images: packages setup-containers ## container images of agent and gateway (podman)
+	VERSION='$(VERSION)' packaging/containers/build dist/bin
 
 .PHONY: demo
 demo: build setup-e2e ## two sandboxes, two real servers, every state through the real CLI
@@ -70,6 +77,23 @@ e2e-balancer: build setup-postgres setup-balancer ## rolling restarts behind a r
 e2e-metrics: build setup-metrics ## the metrics' page, promtool, and a real Prometheus
 	$(GO) test -count=1 -v ./test/metrics
 
+.PHONY: test-packages
+test-packages: packages setup-packages ## what is in the packages, lintian, and that a second build is the same
+	@again=$$(mktemp -d); trap 'rm -rf "$$again"' EXIT; VERSION='$(VERSION)' packaging/again "$$again"; \
+	PACKAGES_DIR="$(CURDIR)/dist" PACKAGES_AGAIN="$$again" $(GO) test -count=1 -v ./test/packages
+
+.PHONY: e2e-systemd
+e2e-systemd: $(TOOLS)/nfpm setup-systemd ## the packages on machines with a real systemd, one alone and three on a bridge (root)
+	test/systemd.sh
+
+.PHONY: e2e-containers
+e2e-containers: build setup-containers ## the images in podman; the agent as process 1 (root)
+	$(GO) test -count=1 -v ./test/containers
+
+.PHONY: test-model
+test-model: ## a million random histories held to the contract's reference
+	MODEL_SEQUENCES=1000000 $(GO) test -count=1 -timeout 0 -v ./test/model
+
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)
 	.ci/fuzz $(FUZZTIME)
@@ -82,7 +106,7 @@ bench: build ## benchmarks of the packages, then of the running parts
 ##@ Change
 
 .PHONY: check
-check: check-format check-generate check-tidy check-vet check-static check-arch check-shell ## format, generated code, vet, staticcheck, house rules
+check: check-format check-generate check-tidy check-vet check-static check-arch check-shell check-units ## format, generated code, vet, staticcheck, house rules, units
 
 .PHONY: fmt
 fmt: $(TOOLS)/gofumpt ## format the Go files
@@ -97,7 +121,7 @@ tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tool
 
 .PHONY: setup
 setup: ## install the Debian packages that any target needs
-	.ci/setup race check e2e postgres balancer metrics
+	.ci/setup race check e2e postgres balancer metrics packages systemd containers
 
 .PHONY: clean
 clean: ## remove what was built
@@ -139,8 +163,14 @@ check-arch:
 check-shell: setup-check
 	shellcheck $(SCRIPTS)
 
-.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics
-setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics: setup-%:
+# How much a service could do that it need not: 0 is nothing, 10 all.
+.PHONY: check-units
+check-units: setup-check
+	systemd-analyze security --offline=yes --no-pager --threshold=14 systemd/sandbox-agent.service >/dev/null
+	systemd-analyze security --offline=yes --no-pager --threshold=19 systemd/sandbox-gateway.service >/dev/null
+
+.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers
+setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers: setup-%:
 	@.ci/setup $*
 
 # Tools are built from the versions that tools/go.mod and tools/package.json pin.
@@ -149,7 +179,8 @@ $(TOOLS)/protoc-gen-go: PKG := google.golang.org/protobuf/cmd/protoc-gen-go
 $(TOOLS)/protoc-gen-go-grpc: PKG := google.golang.org/grpc/cmd/protoc-gen-go-grpc
 $(TOOLS)/gofumpt: PKG := mvdan.cc/gofumpt
 $(TOOLS)/staticcheck: PKG := honnef.co/go/tools/cmd/staticcheck
-$(PLUGINS) $(TOOLS)/gofumpt $(TOOLS)/staticcheck: tools/go.mod tools/go.sum
+$(TOOLS)/nfpm: PKG := github.com/goreleaser/nfpm/v2/cmd/nfpm
+$(PLUGINS) $(TOOLS)/gofumpt $(TOOLS)/staticcheck $(TOOLS)/nfpm: tools/go.mod tools/go.sum
 	@echo "building $(PKG)"
 	@$(GO) build -C tools -buildvcs=false -o $@ $(PKG)
 	@touch $@
