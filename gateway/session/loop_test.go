@@ -172,6 +172,13 @@ func (a *loop) desire(t *testing.T, m *supervisorv1.DesiredState) {
 	a.scheduler.SetServices(services)
 }
 
+// reported returns how many reports were sent.
+func (a *loop) reported() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.sent)
+}
+
 // stall lets nothing through the agent's present connection until the returned
 // function is called.
 func (a *loop) stall() (resume func()) {
