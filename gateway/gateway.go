@@ -108,6 +108,7 @@ func (g *Gateway) wire() {
 	started := time.Now()
 	g.watch = watch.New(watch.Config{Records: g.store, Slots: cache, URLs: g.urls(), Started: started, Logger: g.logger})
 	cache.OnChange(g.watch.Touch)
+	watchMetrics(g.registry, g.watch.Watches, g.watch.Waits)
 	rc := runtime.Config{
 		Dir: filepath.Join(g.cfg.StateDir, "sandboxes"), StateDir: g.cfg.StateDir,
 		Socket: g.cfg.socket(), AgentPath: g.cfg.AgentPath, OnExit: g.exited, Logger: g.logger,

@@ -82,3 +82,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.services, float64(max(0, c.stored()-int64(healthy+unhealthy))), "unknown")
 	gauge(c.ready, ready)
 }
+
+// watchMetrics registers how many calls follow services.
+func watchMetrics(reg prometheus.Registerer, watches, waits func() int) {
+	gauge := func(name, help string, value func() int) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+	}
+	gauge("sandbox_gateway_watches", "Watches of services under way.", watches)
+	gauge("sandbox_gateway_waits", "Waits for a service under way.", waits)
+}
