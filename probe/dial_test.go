@@ -172,7 +172,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			a := undisturbed(t, Target{Port: tt.port(t), Path: "/"})
+			a := undisturbed(t.Context(), Target{Port: tt.port(t), Path: "/"})
 			if a.Reason != tt.want || a.Addr != tt.addr || a.Code != tt.code {
 				t.Errorf("attempt = %+v, want %v %d from %v", a, tt.want, tt.code, tt.addr)
 			}
