@@ -75,8 +75,8 @@ func ofHost(url, host string) (path string, ok bool) {
 func strip(h http.Header, isAdmin func(string) bool) {
 	var kept []string
 	for _, value := range h["Authorization"] {
-		scheme, token, _ := strings.Cut(value, " ")
-		if !strings.EqualFold(scheme, "bearer") || !isAdmin(strings.TrimSpace(token)) {
+		f := strings.Fields(value)
+		if len(f) != 2 || !strings.EqualFold(f[0], "bearer") || !isAdmin(f[1]) {
 			kept = append(kept, value)
 		}
 	}
