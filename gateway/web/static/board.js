@@ -72,6 +72,7 @@ export class Board {
     for (const s of this.sections.values()) {
       const p = this.model.phase(s.group);
       setIcon(s.icon, p.tone);
+      s.icon.setAttribute('class', p.tone);
       s.phase.className = `phase ${p.tone}`;
       const text = s.group.message && p.word !== 'Unknown' && p.word !== 'Ready' ? `${p.word}: ${s.group.message}` : p.word;
       if (s.phase.textContent !== text) s.phase.textContent = text;
