@@ -19,6 +19,7 @@ VERSION ?= $(shell packaging/build --version)
 MODULE := github.com/sandbox-agent/sandbox-agent
 TOOLS := $(CURDIR)/.tools/bin
 BUF := $(CURDIR)/tools/node_modules/.bin/buf
+BROWSER := $(CURDIR)/test/browser/node_modules/playwright-core/package.json
 PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_modules,bin,dist,testdata} .)
 # Where tests keep their files: memory, where there is some, since the store's
@@ -94,6 +95,10 @@ e2e-containers: build setup-containers ## the images in podman; the agent as pro
 test-model: ## a million random histories held to the contract's reference
 	MODEL_SEQUENCES=1000000 $(GO) test -count=1 -timeout 0 -v ./test/model
 
+.PHONY: e2e-browser
+e2e-browser: build setup-browser $(BROWSER) ## the status page, and real applications by their URLs, in Chromium
+	$(GO) test -count=1 -v ./test/browser
+
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)
 	.ci/fuzz $(FUZZTIME)
@@ -121,11 +126,11 @@ tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tool
 
 .PHONY: setup
 setup: ## install the Debian packages that any target needs
-	.ci/setup race check e2e postgres balancer metrics packages systemd containers
+	.ci/setup race check e2e postgres balancer metrics packages systemd containers browser
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist .tools tools/node_modules
+	rm -rf bin dist .tools tools/node_modules test/browser/node_modules
 
 # The parts of `make check`, each of which can be run alone.
 
@@ -169,8 +174,8 @@ check-units: setup-check
 	systemd-analyze security --offline=yes --no-pager --threshold=14 systemd/sandbox-agent.service >/dev/null
 	systemd-analyze security --offline=yes --no-pager --threshold=19 systemd/sandbox-gateway.service >/dev/null
 
-.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers
-setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers: setup-%:
+.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers setup-browser
+setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers setup-browser: setup-%:
 	@.ci/setup $*
 
 # Tools are built from the versions that tools/go.mod and tools/package.json pin.
@@ -187,4 +192,8 @@ $(PLUGINS) $(TOOLS)/gofumpt $(TOOLS)/staticcheck $(TOOLS)/nfpm: tools/go.mod too
 
 $(BUF): tools/package.json tools/package-lock.json
 	npm ci --prefix tools --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(BROWSER): test/browser/package.json test/browser/package-lock.json
+	npm ci --prefix test/browser --ignore-scripts --no-audit --no-fund
 	@touch $@
