@@ -152,9 +152,11 @@ func (c *checker) observation(name string, k known, got health.Observation) {
 		c.failf("%q: the latest attempt is said to have been at %v; %v is proven, less at most %v", name, at, s.latestFrom, s.slack)
 	}
 	// An agent that keeps the schedule misses less than a second of a suspension.
-	since := c.world.Now() - c.world.Gateway.Since(got.Since)
-	if c.world.Scheduled && s.changed != nil && since > s.changed.True+time.Second {
-		c.failf("%q: the state is said to have changed at %v; it did at %v", name, since, s.changed.True)
+	if c.world.Scheduled {
+		since, change := c.world.Now()-c.world.Gateway.Since(got.Since), s.changed()
+		if change != nil && since > change.True+time.Second {
+			c.failf("%q: the state is said to have changed at %v; it did at %v", name, since, change.True)
+		}
 	}
 	if s.conclusive == nil != got.Conclusive.IsZero() {
 		c.failf("%q: the latest conclusive attempt is said to have been at %v, right is %v", name, got.Conclusive, s.conclusive)

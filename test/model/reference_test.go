@@ -39,24 +39,13 @@ type verdict struct {
 	failures   int
 	latest     *rig.Attempt
 	conclusive *rig.Attempt
-	changed    *rig.Attempt // the last one that changed the state
+	attempts   []rig.Attempt
 	lapsed     bool         // the latest attempt came when the verdict was stale
 }
 
 // judge looks at all attempts of one service in one configuration.
 func judge(attempts []rig.Attempt) (v verdict) {
-	state := probe.Unknown
-	for i := range attempts {
-		v.judge(attempts[:i+1])
-		if v.state != state || v.lapsed && state != probe.Unknown {
-			state, v.changed = v.state, &attempts[i]
-		}
-	}
-	return v
-}
-
-func (v *verdict) judge(attempts []rig.Attempt) {
-	*v = verdict{changed: v.changed}
+	v.attempts = attempts
 	// Only what the timer made can be held against a service, and a pass is a
 	// pass whoever made it.
 	var counted []rig.Attempt
@@ -97,6 +86,19 @@ func (v *verdict) judge(attempts []rig.Attempt) {
 			v.failures = row
 		}
 	}
+	return v
+}
+
+// changed is the attempt that changed the state last, or nil.
+func (v verdict) changed() (change *rig.Attempt) {
+	state := probe.Unknown
+	for i := range v.attempts {
+		so := judge(v.attempts[:i+1])
+		if so.state != state || so.lapsed && state != probe.Unknown {
+			state, change = so.state, &v.attempts[i]
+		}
+	}
+	return change
 }
 
 // said is what a report says of one service, with the instants that it proves.
