@@ -40,7 +40,7 @@ type verdict struct {
 	latest     *rig.Attempt
 	conclusive *rig.Attempt
 	attempts   []rig.Attempt
-	lapsed     bool         // the latest attempt came when the verdict was stale
+	lapsed     bool // the latest attempt came when the verdict was stale
 }
 
 // judge looks at all attempts of one service in one configuration.
