@@ -81,6 +81,7 @@ func New(cfg Config) (*Agent, error) {
 		checks = append(checks, readiness.Check{Name: "gateway", Func: a.link.check})
 	}
 	a.checker = readiness.New(cfg.Logger, checks...)
+	a.link.opened = a.checker.CheckNow
 	return a, nil
 }
 

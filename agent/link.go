@@ -27,6 +27,7 @@ type link struct {
 	relays    *relays
 	logger    *slog.Logger
 	counts    *counts
+	opened    func() // told of each session; may be nil
 
 	// Of run alone: what was logged last of why there is no session.
 	said bool
@@ -84,8 +85,11 @@ func (l *link) begin(now time.Time) {
 
 func (l *link) up(health grpc_health_v1.HealthClient) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.state = linkState{health: health, since: time.Now()}
+	l.mu.Unlock()
+	if l.opened != nil {
+		l.opened()
+	}
 }
 
 func (l *link) down(err error) {

@@ -36,6 +36,7 @@ type Checker struct {
 	checks   []Check
 	logger   *slog.Logger
 	draining atomic.Bool
+	now      chan struct{} // size 1: check beside the rounds
 
 	mu      sync.Mutex
 	verdict probe.Hysteresis
@@ -45,7 +46,7 @@ type Checker struct {
 
 // New returns a Checker that is not ready until Run has passed once.
 func New(logger *slog.Logger, checks ...Check) *Checker {
-	c := &Checker{checks: checks, logger: logger, results: make([]Result, len(checks))}
+	c := &Checker{checks: checks, logger: logger, now: make(chan struct{}, 1), results: make([]Result, len(checks))}
 	for i, check := range checks {
 		c.results[i].Name = check.Name
 	}
@@ -56,18 +57,31 @@ func New(logger *slog.Logger, checks ...Check) *Checker {
 func (c *Checker) Run(ctx context.Context) error {
 	ticker := time.NewTicker(probe.Interval)
 	defer ticker.Stop()
+	c.round(ctx, false)
 	for {
-		c.round(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+			c.round(ctx, false)
+		case <-c.now:
+			c.round(ctx, true)
 		}
 	}
 }
 
-// round runs every check side by side and takes the outcome over.
-func (c *Checker) round(ctx context.Context) {
+// CheckNow makes Run check at once, beside its rounds: something has come up.
+// Such a check can only make the daemon ready.
+func (c *Checker) CheckNow() {
+	select {
+	case c.now <- struct{}{}:
+	default:
+	}
+}
+
+// round runs every check side by side and takes the outcome over. An extra
+// round that fails changes nothing.
+func (c *Checker) round(ctx context.Context, extra bool) {
 	results := make([]Result, len(c.checks))
 	var wg sync.WaitGroup
 	for i, check := range c.checks {
@@ -85,8 +99,11 @@ func (c *Checker) round(ctx context.Context) {
 			outcome = probe.Fail
 		}
 	}
+	if extra && outcome != probe.Pass {
+		return
+	}
 	c.mu.Lock()
-	changed := c.verdict.Step(outcome, false)
+	changed := c.verdict.Step(outcome, extra)
 	c.at, c.results = time.Now(), results
 	ready := c.verdict.State() == probe.Healthy
 	c.mu.Unlock()

@@ -66,6 +66,38 @@ func TestThresholds(t *testing.T) {
 	})
 }
 
+func TestCheckNow(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var broken atomic.Bool
+		broken.Store(true)
+		c := start(t, Check{"gateway", func(context.Context) error {
+			if broken.Load() {
+				return errors.New("gone")
+			}
+			return nil
+		}})
+		testkit.Wait()
+		broken.Store(false)
+		c.CheckNow()
+		testkit.Wait()
+		if !c.Ready() {
+			t.Fatal("not ready after an extra check that passed")
+		}
+		broken.Store(true)
+		for range 5 { // extra failures do not count
+			c.CheckNow()
+			testkit.Wait()
+		}
+		if !c.Ready() {
+			t.Fatal("not ready after extra checks that failed")
+		}
+		testkit.Advance(15 * time.Second)
+		if c.Ready() {
+			t.Fatal("ready after three rounds that failed")
+		}
+	})
+}
+
 func TestAHangingCheckFailsAfterTwoSeconds(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -92,7 +124,7 @@ func TestAPanickingCheckFails(t *testing.T) {
 func TestAnOldVerdictIsNotReady(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		c := New(testkit.Logger(t), Check{"store", func(context.Context) error { return nil }})
-		c.round(context.Background())
+		c.round(context.Background(), false)
 		testkit.Advance(14900 * time.Millisecond)
 		if !c.Ready() {
 			t.Fatal("not ready 14.9 s after a pass")
