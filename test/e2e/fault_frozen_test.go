@@ -21,8 +21,10 @@ func TestT12Frozen(t *testing.T) {
 	s := &site{bed: b, gateway: b.gateway()}
 	s.locate()
 	s.cli("sandbox", "create", box, "--driver", "local", "--expose", "8080", "--", "python3", "-m", "http.server", "8080")
-	w := s.watch("", neverUnhealthy)
+	s.expose("bad", 8080, "/not-there")
+	w, other := s.watch("", neverUnhealthy), s.watch("bad", neverHealthy)
 	w.untilState(20*time.Second, time.Time{}, sandbox.HealthHealthy)
+	other.untilState(20*time.Second, time.Time{}, sandbox.HealthUnhealthy)
 	pids := faultkit.Descendants(s.gateway.Pid())
 	if len(pids) != 2 {
 		t.Fatalf("the sandbox has %d processes, want the agent and its command", len(pids))

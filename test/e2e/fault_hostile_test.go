@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -141,13 +143,66 @@ func TestT03T04T30Hostile(t *testing.T) {
 	if got := attempts() - n; got < want*9/10 {
 		t.Errorf("%d attempts on the least asked kind, want %d", got, want)
 	}
-	after := s.usage()
-	t.Logf("%d attempts at least on each kind in %v; at first %v, at last %v", attempts(), time.Since(began).Round(time.Second), before, after)
-	// All attempts that hang may be in flight when it is looked at.
-	if after.descriptors > before.descriptors+copies || after.goroutines > before.goroutines+4*copies || after.resident > before.resident+8<<20 || after.resident > 64<<20 {
-		t.Errorf("the agent grows: %v, was %v", after, before)
-	}
+	t.Logf("%d attempts at least on each kind in %v", attempts(), time.Since(began).Round(time.Second))
+	s.flat("agent", before, s.usage(), copies)
 	s.noMarkers()
+}
+
+// Services that come, go and change their minds, for a while: neither daemon
+// grows, and a good neighbour stays HEALTHY.
+func TestFlapping(t *testing.T) {
+	t.Parallel()
+	s := runningSite(t)
+	client := s.client()
+	const flappers = 20
+	x := s.target(answer(200))
+	s.exposeAll(client, "", x)
+	w := s.watch(serviceOf(x), good(x)...)
+	var list []*target
+	for range flappers {
+		list = append(list, s.target(answer(200)))
+	}
+	s.exposeAll(client, "", list...)
+	w.untilState(15*time.Second, time.Time{}, sandbox.HealthHealthy)
+	gateway := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	usages := func() (agent, gw usage) {
+		var wg sync.WaitGroup
+		wg.Go(func() { agent = s.usage() })
+		wg.Go(func() { gw = s.usageOf(s.gateway, gateway, s.at.Ops) })
+		wg.Wait()
+		return agent, gw
+	}
+	agentBefore, gatewayBefore := usages()
+	lasting := 40 * time.Second
+	if long() {
+		lasting = 10 * time.Minute
+	}
+	began := time.Now()
+	s.late(began)
+	rng := rand.New(rand.NewPCG(1, 2))
+	changes := 0
+	for deadline := time.Now().Add(lasting); time.Now().Before(deadline); changes++ {
+		x := list[rng.IntN(flappers)]
+		switch rng.IntN(6) {
+		case 0:
+			x.unlisten()
+			x.listen()
+		case 1:
+			s.exposeAll(client, fmt.Sprintf("/%d", changes), x) // another configuration
+		case 2:
+			x.turn(hang)
+		case 3:
+			x.turn(answer(500))
+		default:
+			x.turn(answer(200))
+		}
+		s.during(100 * time.Millisecond)
+	}
+	agentAfter, gatewayAfter := usages()
+	t.Logf("%d changes, %d attempts on the first", changes, list[0].count())
+	s.flat("agent", agentBefore, agentAfter, flappers)
+	s.flat("gateway", gatewayBefore, gatewayAfter, flappers)
+	s.youngerThan(w, began, 6*time.Second)
 }
 
 // usage is what a process uses.
@@ -162,24 +217,25 @@ func (u usage) String() string {
 
 // usage returns the least that the agent was seen to use in two rounds: what is
 // in flight comes and goes.
-func (s *site) usage() (least usage) {
+func (s *site) usage() usage { return s.usageOf(s.agent, s.ns.HTTP(), "http://"+agentOps) }
+
+func (s *site) usageOf(p *kit.Process, client *http.Client, ops string) usage {
 	s.t.Helper()
-	least = usage{1 << 30, 1 << 30, 1 << 60}
+	least := usage{1 << 30, 1 << 30, 1 << 60}
 	tick := time.NewTicker(kit.Poll)
 	defer tick.Stop()
 	for deadline := time.Now().Add(2 * interval); time.Now().Before(deadline); <-tick.C {
-		least.descriptors = min(least.descriptors, faultkit.Descriptors(s.t, s.agent.Pid()))
-		least.goroutines = min(least.goroutines, s.goroutines())
-		least.resident = min(least.resident, faultkit.Resident(s.t, s.agent.Pid()))
+		least.descriptors = min(least.descriptors, faultkit.Descriptors(s.t, p.Pid()))
+		least.goroutines = min(least.goroutines, s.goroutines(client, ops))
+		least.resident = min(least.resident, faultkit.Resident(s.t, p.Pid()))
 	}
 	return least
 }
 
-// goroutines counts those of the agent, without the one that serves the
-// question.
-func (s *site) goroutines() (n int) {
+// goroutines counts those of a daemon.
+func (s *site) goroutines(client *http.Client, ops string) (n int) {
 	s.t.Helper()
-	r, err := get(s.ctx, s.ns.HTTP(), "http://"+agentOps+"/debug/pprof/goroutine?debug=1")
+	r, err := get(s.ctx, client, ops+"/debug/pprof/goroutine?debug=1")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -188,6 +244,16 @@ func (s *site) goroutines() (n int) {
 		s.t.Fatalf("status %d, %v", r.StatusCode, err)
 	}
 	return n
+}
+
+// flat checks that a daemon has not grown, but for what may be in flight.
+func (s *site) flat(who string, before, after usage, inFlight int) {
+	s.t.Helper()
+	s.t.Logf("%s: at first %v, at last %v", who, before, after)
+	if after.descriptors > before.descriptors+inFlight || after.goroutines > before.goroutines+4*inFlight ||
+		after.resident > before.resident+8<<20 || after.resident > 96<<20 {
+		s.t.Errorf("%s grows: %v, was %v", who, after, before)
+	}
 }
 
 // noMarker is a rule: nothing that a target says is in an answer.
