@@ -19,11 +19,14 @@ import (
 
 // TestHistories plays random histories whose attempts follow no schedule, which
 // makes them worse than any schedule can.
-func TestHistories(t *testing.T) { histories(t, false, number(t, "MODEL_SEQUENCES", 1600)) }
+func TestHistories(t *testing.T) { histories(t, false, sequences(t)*4/5) }
 
 // TestScheduledHistories plays random histories of agents that attempt, report
 // and redial as they do.
-func TestScheduledHistories(t *testing.T) { histories(t, true, number(t, "MODEL_SEQUENCES", 1600)/4) }
+func TestScheduledHistories(t *testing.T) { histories(t, true, sequences(t)/5) }
+
+// sequences is how many histories are played altogether.
+func sequences(t *testing.T) uint64 { return number(t, "MODEL_SEQUENCES", 2000) }
 
 // number reads a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
