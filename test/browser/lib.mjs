@@ -48,3 +48,8 @@ export function serviceURL(sandbox, service = '') {
   const { port } = new URL(gateway);
   return `http://default--${sandbox}${service && `--${service}`}.sandbox.localhost:${port}/`;
 }
+
+// picture keeps what a page shows, where somebody asks for it: IMAGES=DIR.
+export async function picture(page, name) {
+  if (process.env.IMAGES) await page.screenshot({ path: path.join(process.env.IMAGES, name) });
+}

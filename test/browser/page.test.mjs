@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import assert from 'node:assert/strict';
-import path from 'node:path';
 import test from 'node:test';
-import { control, gateway, sandboxctl, useBrowser } from './lib.mjs';
+import { control, gateway, picture, sandboxctl, useBrowser } from './lib.mjs';
 
 const browser = useBrowser();
 let page;
@@ -14,10 +13,6 @@ const row = (name) => page.locator('li', { has: page.getByRole('link', { name, e
 async function state(name, word, reason) {
   await row(name).locator('.state', { hasText: new RegExp(`^${word}$`) }).waitFor();
   if (reason) await row(name).locator('.why', { hasText: reason }).waitFor();
-}
-
-async function picture(name, options = {}) {
-  if (process.env.IMAGES) await page.screenshot({ path: path.join(process.env.IMAGES, name), ...options });
 }
 
 test('every state is a word, a picture and a reason', async () => {
@@ -109,7 +104,7 @@ for (const scheme of ['light', 'dark']) {
   test(`contrast is enough, ${scheme}`, async () => {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
     assert.deepEqual(await faint(), []);
-    await picture(`status-${scheme}.png`);
+    await picture(page, `status-${scheme}.png`);
   });
 }
 
@@ -126,7 +121,7 @@ test('a gateway that is killed leaves nothing but Unknown, at once, and a banner
   assert.match(await page.title(), /^Connection lost/);
   assert.deepEqual(await page.locator('.phase').allTextContents(), ['Unknown', 'Unknown']);
   assert.deepEqual(await faint(), []);
-  await picture('status-lost.png');
+  await picture(page, 'status-lost.png');
   await control('start');
   await state('api', 'Ready');
   await state('gone', 'Unresponsive');

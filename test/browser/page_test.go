@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 	s.agent("web")
 	s.healthy("web", "")
 	s.healthy("web", "api")
-	s.run("page.test.mjs", "IMAGES="+os.Getenv("IMAGES"))
+	s.run("page.test.mjs")
 }
 
 // The page where the listener is no loopback's: it needs the admin token.
