@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// world is a Server with records and a health cache that tests write. Use it
-// in a bubble.
+// world is a Server with records and a health cache that tests write. Most
+// of it is for bubbles.
 type world struct {
 	*Server
 	t     testing.TB
@@ -60,8 +60,14 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// run starts the server; it ends with the test.
+// run starts the server in a bubble; it ends with the test.
 func (w *world) run() *world {
+	w.start()
+	testkit.Wait()
+	return w
+}
+
+func (w *world) start() *world {
 	ctx, end := context.WithCancel(context.Background())
 	w.end = end
 	go func() {
@@ -71,7 +77,6 @@ func (w *world) run() *world {
 		}
 	}()
 	w.t.Cleanup(func() { end(); <-w.ended })
-	testkit.Wait()
 	return w
 }
 
