@@ -70,8 +70,8 @@ func (s *site) byMetric() source {
 }
 
 // T09: the link loses all packets, of one direction or of both. Get, list and
-// metric turn UNKNOWN between 15.0 and 15.5 s after the last observation, and
-// are right again when the link is.
+// metric turn UNKNOWN between 15.0 and 15.5 s after the last observation, an
+// open watch says so once, and all are right again when the link is.
 func TestT09LinkDown(t *testing.T) {
 	t.Parallel()
 	for _, d := range []faultkit.Direction{faultkit.Out, faultkit.In, faultkit.Both} {
@@ -85,6 +85,7 @@ func TestT09LinkDown(t *testing.T) {
 			watches := []*watch{
 				s.watch(name, good(x)...), s.watchBy("list", listServices(name), good(x)...), s.watchBy("metric", s.byMetric(), neverUnhealthy),
 			}
+			open := s.follow(name)
 			for _, w := range watches {
 				w.untilState(15*time.Second, time.Time{}, sandbox.HealthHealthy)
 			}
@@ -102,9 +103,15 @@ func TestT09LinkDown(t *testing.T) {
 			if off := truly.Sub(observed); off < -time.Second || off > interval/10 {
 				t.Errorf("the gateway dates an observation %v back from the target's answer", off)
 			}
+			s.during(interval) // in which the watch might say more
 			back := time.Now()
 			if lost := link.Restore(t); lost == 0 {
 				t.Error("no packet was lost")
+			}
+			first, times, others := open.turned(sandbox.HealthUnknown, down, back)
+			t.Logf("the watch said UNKNOWN %.3f s after the last observation", first.at.Sub(observed).Seconds())
+			if late := first.at.Sub(observed) - 3*interval; times != 1 || len(others) > 0 || d != faultkit.In && late < 0 || late > interval/10+watches[0].gap(down) {
+				t.Errorf("the watch said UNKNOWN %d times, first %v after the last observation, and besides %v", times, first.at.Sub(observed), others)
 			}
 			for _, w := range watches {
 				// The backoff is at most 15 s, a dial under way at most 10 s.

@@ -266,6 +266,16 @@ func (w *watch) until(limit time.Duration, after time.Time, what string, f func(
 	}
 }
 
+// gap is by how much the poll was late at worst, since an instant: whoever runs
+// on the same machine may have waited as long for the CPU.
+func (w *watch) gap(since time.Time) (worst time.Duration) {
+	list := w.since(since)
+	for i := range len(list) - 1 {
+		worst = max(worst, list[i+1].to.Sub(list[i].from)-kit.Poll)
+	}
+	return worst
+}
+
 // untilState waits for a state after an instant.
 func (w *watch) untilState(limit time.Duration, after time.Time, want sandbox.HealthState) (before, now reading) {
 	w.t.Helper()
