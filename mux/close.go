@@ -48,6 +48,9 @@ func (s *Stream) shut(how ending) error {
 		return nil
 	}
 	close(s.gone)
+	if s.quiet != nil {
+		s.quiet.Stop()
+	}
 	s.mu.Unlock()
 	if s.held {
 		s.session.open.Add(-1)

@@ -29,7 +29,7 @@ type frameConn struct {
 	scanner scanner           // of the reader
 	header  [frameHeader]byte // of the writer
 	partial bool              // of the writer: the data of header is still to come
-	pool    sync.Pool         // *[]byte of maxChunk and a header
+	pool    sync.Pool         // *[]byte of bulkChunk and a header
 
 	turn chan struct{} // holds a token while somebody writes to Conn
 	once sync.Once
@@ -98,12 +98,12 @@ func (c *frameConn) Write(p []byte) (int, error) {
 // buffer returns room for n bytes. A session at rest keeps none: small ones are
 // garbage at once, great ones after the next collection.
 func (c *frameConn) buffer(n int) (buf []byte, put func()) {
-	if n <= maxKeptBuffer || n > maxChunk+frameHeader {
+	if n <= maxKeptBuffer || n > bulkChunk+frameHeader {
 		return make([]byte, 0, n), func() {}
 	}
 	kept, ok := c.pool.Get().(*[]byte)
 	if !ok {
-		fresh := make([]byte, 0, maxChunk+frameHeader)
+		fresh := make([]byte, 0, bulkChunk+frameHeader)
 		kept = &fresh
 	}
 	return (*kept)[:0], func() { c.pool.Put(kept) }

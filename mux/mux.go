@@ -38,19 +38,21 @@ const (
 	backlog        = 320                 // streams that wait to be accepted, at both ends
 	window         = 256 << 10           // bytes of a stream that its reader has not taken
 	maxChunk       = 8<<10 - frameHeader // payload of a frame, see write.go
-	relayFrames    = 4                   // frames that all relay streams together have queued
-	writeTimeout   = 10 * time.Second    // for the connection to take a frame
-	headerTimeout  = 10 * time.Second    // for the kind and header of a stream to arrive
-	maxUnread      = 512                 // streams whose kind and header have not arrived
-	maxKept        = 1024                // streams of a session in whatever state
-	closeTimeout   = 2 * time.Second     // for a session's Close
-	lingerMax      = time.Minute         // for the peer to end a stream that we closed
-	lingerGrace    = time.Second         // in which a peer may go on sending to it
-	maxLingering   = 256                 // streams that wait like this
-	maxHead        = 16 << 10            // bytes of a request's or an answer's head
-	maxReason      = 200                 // bytes of RefusedError.Reason
-	maxHelloField  = 64                  // bytes of instance and version
-	handshakeSlots = 64                  // TLS handshakes computed at once
+	bulkChunk      = 16<<10 - frameHeader
+	relayFrames    = 4                // frames that all relay streams together have queued
+	writeTimeout   = 10 * time.Second // for the connection to take a frame
+	headerTimeout  = 10 * time.Second // for the kind and header of a stream to arrive
+	maxUnread      = 512              // streams whose kind and header have not arrived
+	maxKept        = 1024             // streams of a session in whatever state
+	closeTimeout   = 2 * time.Second  // for a session's Close
+	quietAfter     = time.Second      // without a Read
+	lingerMax      = time.Minute      // for the peer to end a stream that we closed
+	lingerGrace    = time.Second      // in which a peer may go on sending to it
+	maxLingering   = 256              // streams that wait like this
+	maxHead        = 16 << 10         // bytes of a request's or an answer's head
+	maxReason      = 200              // bytes of RefusedError.Reason
+	maxHelloField  = 64               // bytes of instance and version
+	handshakeSlots = 64               // TLS handshakes computed at once
 )
 
 // Kind says what a stream is for.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -26,8 +27,12 @@ type Stream struct {
 
 	reading chan struct{} // holds a token while somebody reads y
 	taken   int           // of the reader: bytes read since the receive buffer was empty
-	burst   bool          // of the reader: these were many
+	burst   atomic.Bool   // these were many, and the receive buffer may be great
+	drained atomic.Bool   // the last Read has taken all
+	watched atomic.Bool   // a timer looks whether the stream is quiet
+	reads   atomic.Uint64
 	writing chan struct{} // holds a token while somebody writes y
+	pace    pace          // of the writer
 	wake    chan struct{} // tells a waiting writer that its conditions changed
 
 	gone chan struct{} // closed by Close and Reset
@@ -36,6 +41,7 @@ type Stream struct {
 	peerEnded     bool // the peer's end was read
 	writeDeadline time.Time
 	waiting       bool // a writer waits for the window inside yamux
+	quiet         *time.Timer
 }
 
 var _ net.Conn = (*Stream)(nil)
@@ -90,7 +96,6 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if s.isClosed() {
 		return 0, net.ErrClosed
 	}
-	s.shrink()
 	n, err := s.y.Read(p)
 	if n > 0 {
 		// An error beside bytes concerns the window update, hence the session.
@@ -123,23 +128,49 @@ func (s *Stream) eof() error {
 	return io.EOF
 }
 
-// shrink frees the receive buffer after a burst, if it is empty: yamux keeps it
-// at its greatest size, and a stream may be quiet for hours. It is called before
-// a Read, because only then a reader that is up to date knows that it is.
-func (s *Stream) shrink() {
-	if !s.burst {
-		return
-	}
-	s.y.Shrink()
-	s.burst = s.taken > 0
-}
+// A stream that was busy gives its receive buffer back once it has been quiet:
+// yamux keeps it at its greatest size, and a stream may be quiet for hours. To
+// do so while it is busy would make a new buffer of every few frames.
 
 // count takes note of a Read; one that got less than it could has taken all.
 func (s *Stream) count(n int, all bool) {
 	s.taken += n
-	s.burst = s.burst || s.taken > 4*maxChunk
+	if s.taken > 4*maxChunk {
+		s.burst.Store(true)
+	}
 	if all {
 		s.taken = 0
+	}
+	s.drained.Store(all)
+	if now := s.reads.Add(1); s.burst.Load() && s.watched.CompareAndSwap(false, true) {
+		s.watch(now)
+	}
+}
+
+// watch looks later whether anything was read meanwhile. The timer would keep a
+// stream alive that is closed.
+func (s *Stream) watch(reads uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isClosed() {
+		s.quiet = time.AfterFunc(quietAfter, func() { s.shrink(reads) })
+	}
+}
+
+// shrink frees the receive buffer if nothing was read since it was called last,
+// and nothing is there to be read.
+func (s *Stream) shrink(before uint64) {
+	now := s.reads.Load()
+	switch {
+	case s.isClosed():
+	case now != before:
+		s.watch(now)
+	case s.drained.Load():
+		s.burst.Store(false)
+		s.watched.Store(false)
+		s.y.Shrink()
+	default: // its reader has stopped: when it goes on, so does this
+		s.watched.Store(false)
 	}
 }
 
