@@ -50,7 +50,7 @@ func TestT01Times(t *testing.T) {
 				x := s.target(keepAlive)
 				s.exposeAll(client, bad.path, x)
 				w := s.watch(serviceOf(x))
-				_, now := w.untilState(20*time.Second, time.Time{}, sandbox.HealthHealthy)
+				w.untilState(20*time.Second, time.Time{}, sandbox.HealthHealthy)
 				x.untilAsked(2 * interval) // the timer's: one attempt came at once
 				s.during(time.Until(x.lastAsked().Add(phase)))
 				changed := time.Now()
