@@ -4,6 +4,7 @@
 package watch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
@@ -20,7 +21,7 @@ type record struct {
 }
 
 // endpoint is what health.Evaluate needs of one of the services.
-func (r *record) endpoint(svc store.Service) health.Endpoint {
+func (r *record) endpoint(svc *store.Service) health.Endpoint {
 	return health.Endpoint{ID: svc.ID, Revision: svc.Revision, Generation: r.lifecycle.Generation}
 }
 
@@ -47,6 +48,7 @@ type book struct {
 	expire  deadlines                 // of pages
 	size    int                       // services on all pages
 	numbers uint32                    // handed out
+	scratch []entry                   // of the look under way
 }
 
 // page is the part of the book about one sandbox.
@@ -82,14 +84,15 @@ func newBook(started time.Time, wants func(string) bool) *book {
 // What is gone comes before what is new under the same name.
 func (b *book) look(id string, s sight, now time.Time) []change {
 	old := b.pages[id]
-	var next page
+	next := page{entries: b.scratch[:0]}
 	var news []change
 	var expires time.Time
 	gone := func(e entry) { news = append(news, change{entry: e, before: e.verdict, gone: true}) }
 	i := 0
 	if s.record != nil {
 		next.phase = health.PhaseOf(s.record.lifecycle, s.slot, b.started, now)
-		for _, svc := range s.record.services {
+		for j := range s.record.services {
+			svc := &s.record.services[j]
 			if b.wants != nil && !b.wants(svc.Name) {
 				continue
 			}
@@ -114,19 +117,23 @@ func (b *book) look(id string, s sight, now time.Time) []change {
 				e.number = b.numbers
 			}
 			next.entries = append(next.entries, e)
-			news = append(news, change{entry: e, before: before, service: svc, answer: a, phase: next.phase})
+			news = append(news, change{entry: e, before: before, service: *svc, answer: a, phase: next.phase})
 		}
 	}
 	for ; i < len(old.entries); i++ {
 		gone(old.entries[i])
 	}
+	b.scratch = next.entries
 	b.size += len(next.entries) - len(old.entries)
-	if len(next.entries) == 0 {
+	switch {
+	case len(next.entries) == 0:
 		delete(b.pages, id)
 		b.expire.set(id, time.Time{})
 		return news
+	case len(news) > 0: // most looks find nothing new
+		next.entries = slices.Clone(next.entries)
+		b.pages[id] = next
 	}
-	b.pages[id] = next
 	b.expire.set(id, earlier(expires, health.PhaseExpires(s.record.lifecycle, s.slot, b.started, now), now))
 	return news
 }
@@ -147,5 +154,6 @@ func (b *book) expires(id string) time.Time { return b.expire.at(id) }
 // next returns when to look at what due returns; zero if that is not needed.
 func (b *book) next() time.Time { return b.expire.first() }
 
-// due takes out the sandboxes that have to be looked at because of their age.
-func (b *book) due(now time.Time) []string { return b.expire.pop(now) }
+// due returns the sandboxes that have to be looked at because of their age.
+// They are due until they are looked at.
+func (b *book) due(now time.Time) []string { return b.expire.due(now) }

@@ -101,7 +101,7 @@ func judged(s sight, wants func(string) bool, now time.Time) map[string]string {
 	phase := health.PhaseOf(s.record.lifecycle, s.slot, noon, now)
 	for _, svc := range s.record.services {
 		if wants == nil || wants(svc.Name) {
-			v := verdictOf(health.Evaluate(s.record.endpoint(svc), phase, s.slot, now))
+			v := verdictOf(health.Evaluate(s.record.endpoint(&svc), phase, s.slot, now))
 			out[svc.ID] = fmt.Sprintf("%d %v %d", svc.ResourceVersion, v, phase)
 		}
 	}
@@ -193,14 +193,13 @@ func TestDeadlines(t *testing.T) {
 			for id, due := range model {
 				if !due.After(at) {
 					want = append(want, id)
-					delete(model, id)
 				}
 			}
-			got := d.pop(at)
+			got := d.due(at)
 			slices.Sort(want)
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
-				t.Fatalf("popped %v, want %v", got, want)
+				t.Fatalf("due are %v, want %v", got, want)
 			}
 		default:
 			model[id] = at

@@ -51,13 +51,16 @@ func (d *deadlines) first() time.Time {
 	return d.heap.list[0].at
 }
 
-// pop takes out the ids whose instant has come.
-func (d *deadlines) pop(now time.Time) []string {
-	var ids []string
-	for len(d.heap.list) > 0 && !d.heap.list[0].at.After(now) {
-		ids = append(ids, heap.Pop(&d.heap).(due).id)
+// due returns the ids whose instant has come.
+func (d *deadlines) due(now time.Time) []string { return d.heap.due(nil, 0, now) }
+
+// due walks down from i; what is below an instant is not earlier.
+func (h *dueHeap) due(ids []string, i int, now time.Time) []string {
+	if i >= len(h.list) || h.list[i].at.After(now) {
+		return ids
 	}
-	return ids
+	ids = append(ids, h.list[i].id)
+	return h.due(h.due(ids, 2*i+1, now), 2*i+2, now)
 }
 
 // dueHeap implements heap.Interface.

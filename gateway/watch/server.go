@@ -120,8 +120,8 @@ func (s *Server) nextExpiry() time.Time {
 }
 
 func (s *Server) dueNow() []string {
-	s.state.Lock()
-	defer s.state.Unlock()
+	s.state.RLock()
+	defer s.state.RUnlock()
 	return s.book.due(time.Now())
 }
 
@@ -147,9 +147,13 @@ func (s *Server) lookLocked(id string, see func(old sight) sight) (records [2]*r
 	records = [2]*record{old.record, next.record}
 	now := time.Now()
 	// First what time alone has done: watches may have noticed it already.
-	aged := s.book.look(id, old, now)
-	s.history.take(aged, old.lost(), s.loading, now)
 	expires := s.book.expires(id)
+	var aged []change
+	if !expires.IsZero() && !expires.After(now) {
+		aged = s.book.look(id, old, now)
+		s.history.take(aged, old.lost(), s.loading, now)
+		expires = s.book.expires(id)
+	}
 	changed := s.book.look(id, next, now)
 	s.history.take(changed, next.lost(), s.loading, now)
 	if old.record != nil && (next.record == nil || old.record.key() != next.record.key()) && s.names[old.record.key()] == id {

@@ -56,7 +56,7 @@ func (s *Server) transitions(svc store.Service, seen sight, now time.Time) *sand
 		return timestamppb.New(now.Round(0).Add(d - now.Sub(s.history.began)))
 	}
 	phase := health.PhaseOf(seen.record.lifecycle, seen.slot, s.cfg.Started, now)
-	answer := health.Evaluate(seen.record.endpoint(svc), phase, seen.slot, now)
+	answer := health.Evaluate(seen.record.endpoint(&svc), phase, seen.slot, now)
 	resp := &sandboxv1.ListServiceTransitionsResponse{
 		RecordedSince: wall(kept.since), Dropped: kept.dropped, ReadTime: timestamppb.New(now),
 		Service: s.cfg.URLs.Service(svc, answer, now),

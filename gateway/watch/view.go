@@ -82,7 +82,8 @@ func (v *view) ages(id string, s sight, now time.Time) []*sandboxv1.ServiceAge {
 	}
 	var list []*sandboxv1.ServiceAge
 	i := 0
-	for _, svc := range s.record.services {
+	for j := range s.record.services {
+		svc := &s.record.services[j]
 		for i < len(p.entries) && p.entries[i].name < svc.Name {
 			i++
 		}

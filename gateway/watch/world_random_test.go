@@ -113,7 +113,7 @@ func (w *world) truth(f filter) []string {
 		phase := health.PhaseOf(rec.lifecycle, slot, w.cfg.Started, now)
 		for _, svc := range rec.services {
 			if wants := f.wants(); wants == nil || wants(svc.Name) {
-				a := health.Evaluate(rec.endpoint(svc), phase, slot, now)
+				a := health.Evaluate(rec.endpoint(&svc), phase, slot, now)
 				list = append(list, words(&sandboxv1.WatchedService{Service: w.cfg.URLs.Service(svc, a, now)}))
 			}
 		}
