@@ -22,6 +22,7 @@ import (
 
 // Real applications, each opened by its service URL.
 func TestApplications(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	vite, jupyter := free(t), free(t)
 	s.files("vite", map[string]string{

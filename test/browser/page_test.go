@@ -13,6 +13,7 @@ import (
 // The page on the loopback, of a gateway that is flipped, killed and frozen
 // under it.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	api, docs := s.target("api", 200), s.target("docs", 200)
 	s.cli("sandbox", "create", "web", "--expose", docs.port)
@@ -27,6 +28,7 @@ func TestPage(t *testing.T) {
 
 // The page where the listener is no loopback's: it needs the admin token.
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.gateway.Stop()
 	s.args = []string{"--http-listen", "0.0.0.0:0"}
@@ -37,4 +39,13 @@ func TestSignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run("signin.test.mjs", "TOKEN="+strings.TrimSpace(string(token)))
+}
+
+// What the page knows, without a browser.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	out, err := node(t.Context(), "model.test.mjs").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -4,6 +4,7 @@
 package browser
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -159,10 +160,7 @@ func (s *stage) run(script string, env ...string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(s.t.Context(), "node", "--test", "--test-reporter=spec", script)
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with its browser
-	cmd.Dir = filepath.Join(kit.Root(), "test", "browser")
+	cmd := node(s.t.Context(), script)
 	cmd.Env = append(os.Environ(), "GATEWAY="+client.HTTP, "SCRATCH="+s.dir,
 		"CONTROL=http://127.0.0.1:"+s.serve(s.controls))
 	cmd.Env = append(cmd.Env, env...)
@@ -171,4 +169,14 @@ func (s *stage) run(script string, env ...string) {
 	if err != nil {
 		s.t.Errorf("%s: %v", script, err)
 	}
+}
+
+// node is the command that runs a script, and ends it with ctx, with its
+// browser.
+func node(ctx context.Context, script string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", script)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir = filepath.Join(kit.Root(), "test", "browser")
+	return cmd
 }

@@ -105,15 +105,19 @@ function since() {
   banner('Connection to the gateway lost: every state is unknown. Connecting again by itself.');
 }
 
-setInterval(tick, 1000);
+// tick comes every second, and whenever age alone changes a state.
 let beats = 0;
+let timer;
 function tick() {
   if (link.stream && model.silent()) link.restart();
   since();
   board.tick();
-  if (!model.lost) state(false); // age alone may have changed one
+  if (!model.lost) state(false);
   if (++beats % 5 === 0) board.paint();
+  clearTimeout(timer);
+  timer = setTimeout(tick, Math.min(Math.max(model.due() - model.now(), 10), 1000));
 }
+tick();
 document.addEventListener('visibilitychange', () => { if (!document.hidden) tick(); });
 
 $('search').addEventListener('input', () => {

@@ -52,6 +52,17 @@ export class Model {
   // silent tells that the stream says nothing any more.
   silent() { return this.now() - this.heard >= STALE; }
 
+  // due is the instant at which age alone will change what is known; Infinity:
+  // it will not.
+  due() {
+    if (this.lost) return Infinity;
+    let at = this.heard + STALE;
+    for (const s of this.services.values()) {
+      if (s.state !== 'UNKNOWN' && s.checked !== null && s.checked + STALE > this.now()) at = Math.min(at, s.checked + STALE);
+    }
+    return at;
+  }
+
   // take takes a message in and returns the services that changed their state.
   take(m) {
     const now = this.heard = this.now();

@@ -4,6 +4,8 @@
 import { newStrip, draw, newIcon, setIcon } from '/page/strip.js';
 import { spanText, toneOf, wordOf } from '/page/model.js';
 
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
 // element makes an element with a class, text and children. Text is only ever
 // text.
 export function element(name, { className = '', text, ...rest } = {}, ...children) {
@@ -66,11 +68,7 @@ export class Row {
     setIcon(this.icon, v.tone);
     this.state.className = `state ${v.tone}`;
     this.node.classList.toggle('is-bad', v.tone === 'bad');
-    if (old) {
-      this.node.classList.remove('flash');
-      void this.node.offsetWidth; // so that the animation begins again
-      this.node.classList.add('flash');
-    }
+    if (old && this.visible && !still.matches) this.state.animate({ opacity: [0.2, 1] }, 1200);
     return Boolean(old);
   }
 
