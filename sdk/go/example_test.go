@@ -1,0 +1,78 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
+	sandbox "github.com/sandbox-agent/sandbox-agent/sdk/go"
+)
+
+// Start something, wait until it is ready, go on.
+func ExampleClient_WaitService() {
+	ctx := context.Background()
+	token, err := os.ReadFile("/var/lib/sandbox-gateway/admin.token")
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := sandbox.Dial(ctx, sandbox.Options{
+		Address: "https://127.0.0.1:17670",
+		CAFile:  "/var/lib/sandbox-gateway/ca.crt",
+		Token:   sandbox.Token(strings.TrimSpace(string(token))),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	_, err = client.CreateSandbox(ctx, &openshellv1.CreateSandboxRequest{
+		Name:             "web",
+		Spec:             &openshellv1.SandboxSpec{Command: []string{"python3", "-m", "http.server", "8080"}},
+		Annotations:      map[string]string{"sandbox-agent.dev/driver": "local"},
+		ServiceExposures: []*openshellv1.SandboxServiceExposure{{TargetPort: 8080}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ready, err := client.WaitService(ctx, &sandboxv1.WaitServiceRequest{Sandbox: "web", Timeout: durationpb.New(time.Minute)})
+	if err != nil {
+		log.Fatal(err) // names target, elapsed time, last state and last reason
+	}
+	fmt.Println(ready.GetService().GetUrl())
+}
+
+// Follow every service of a workspace until the program ends.
+func ExampleClient_WatchServices() {
+	client, err := sandbox.Dial(context.Background(), sandbox.Options{Address: "http://127.0.0.1:17670"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	watch := client.WatchServices(context.Background(), &sandboxv1.WatchServicesRequest{WorkspaceScope: sandbox.Workspace("blue")})
+	defer watch.Close()
+	for {
+		update, err := watch.Next()
+		if err != nil {
+			log.Fatal(err)
+		}
+		if update.Err != nil {
+			fmt.Println("the gateway cannot be reached:", update.Err)
+		}
+		for _, s := range update.Changed {
+			h := s.Health()
+			fmt.Println(s.Service.GetUrl(), h.State, h.Reason)
+		}
+		for _, s := range update.Removed {
+			fmt.Println(s.Service.GetUrl(), "is gone")
+		}
+	}
+}
