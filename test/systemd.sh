@@ -40,7 +40,7 @@ root=$!
 ARCHES=$(go env GOHOSTARCH)
 export ARCHES FORMATS=deb
 packaging/build "$dir/packages"
-VERSION=0.0.1 packaging/build "$dir/previous"
+VERSION=0.0.1 COMMANDS='sandbox-agent sandbox-gateway' packaging/build "$dir/previous"
 wait "$root" || { cat "$dir/root.log" >&2; exit 1; }
 echo "systemd: the root file system is there after $SECONDS s"
 

@@ -9,7 +9,7 @@ if [ "$1" = purge ]; then
     deb-systemd-helper purge @SERVICE@ @SOCKETS@ >/dev/null
   fi
   # Nobody else owns a file of this user: all it had is removed with it.
-  rm -rf /var/lib/private/@STATE@ /var/lib/@STATE@ /run/@STATE@
+  rm -rf /var/lib/private/@PACKAGE@ /var/lib/@PACKAGE@ /run/@PACKAGE@
   rmdir /etc/@PACKAGE@ /run/credstore /etc/credstore 2>/dev/null || true
   if command -v userdel >/dev/null && getent passwd @PACKAGE@ >/dev/null; then
     userdel @PACKAGE@ || true

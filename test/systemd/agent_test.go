@@ -24,6 +24,7 @@ func TestAgent(t *testing.T) {
 	if got := m.run("systemctl", "is-enabled", agentUnit); got != "enabled" {
 		t.Errorf("after the installation the unit is %s", got)
 	}
+	m.understood(agentUnit)
 	m.status(10*time.Second, agentUnit, "0 services; no gateway")
 
 	m.readyWithoutAnything()

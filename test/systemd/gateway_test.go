@@ -32,6 +32,7 @@ func TestGateway(t *testing.T) {
 			t.Errorf("after the installation %s is %s", unit, got)
 		}
 	}
+	m.understood(append([]string{gatewayUnit}, sockets...)...)
 	m.status(10*time.Second, gatewayUnit, "0 sessions, 0 services observed; ready")
 	if out := m.run("sandboxctl", "gateway", "status"); !strings.Contains(out, "Healthy") {
 		t.Errorf("gateway status says\n%s", out)

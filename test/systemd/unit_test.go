@@ -27,6 +27,14 @@ func (m *machine) instant(unit, name string) time.Duration {
 	return time.Duration(usec) * time.Microsecond
 }
 
+// understood fails if systemd has something to say about a unit file.
+func (m *machine) understood(units ...string) {
+	m.t.Helper()
+	if out, err := m.try(append([]string{"systemd-analyze", "verify", "--man=no"}, units...)...); err != nil || out != "" {
+		m.t.Errorf("systemd says of the units: %v\n%s", err, out)
+	}
+}
+
 // restarts returns how often systemd has restarted a unit by itself.
 func (m *machine) restarts(unit string) int {
 	m.t.Helper()
