@@ -125,7 +125,7 @@ func guessName(importPath string) string {
 }
 
 // skipDirs are not ours, or not text.
-var skipDirs = []string{".git", ".tools", "bin", "dist", "node_modules"}
+var skipDirs = []string{".git", ".tools", "bin", "dist", "node_modules", "target"}
 
 // repository reads the tree that this test stands in, once.
 var repository = sync.OnceValues(func() (*tree, error) {
