@@ -26,12 +26,12 @@ type acks struct {
 func newAcks(opened time.Time) *acks { return &acks{list: []ack{{0, opened}}} }
 
 // received takes note of an acknowledgement and forgets those that no fresh
-// observation can need: of all that are older than the stale age, only the
-// newest may be the last one before a fresh observation.
+// observation can need: of all that are older than the attempt of the oldest
+// fresh observation can be, only the newest may be the last one before it.
 func (a *acks) received(sequence uint64, now time.Time) {
 	a.list = append(a.list, ack{sequence, now})
 	drop := 0
-	for drop+1 < len(a.list) && now.Sub(a.list[drop+1].at) > probe.StaleAfter {
+	for drop+1 < len(a.list) && now.Sub(a.list[drop+1].at) > probe.StaleAfter+probe.AttemptTimeout {
 		drop++
 	}
 	a.list = append(a.list[:0], a.list[drop:]...)
