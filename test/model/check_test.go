@@ -39,6 +39,7 @@ func run(history []op, scheduled bool) (difference string, compared map[answer]i
 	}
 	c.everything()
 	c.claims()
+	c.timer()
 	return c.difference, c.compared
 }
 
@@ -65,14 +66,14 @@ func (c *checker) untilAged(name string, d time.Duration) {
 	if !ok {
 		return
 	}
-	if k := c.ref.knows(svc.ID, true); k.said != nil {
+	if k := c.ref.knows(svc.ID); k.said != nil {
 		c.until(k.said.agesFrom() + staleAfter + d)
 	}
 }
 
 // untilLost lets time pass until the session was lost 15 s ago, give or take d.
 func (c *checker) untilLost(d time.Duration) {
-	if k := c.ref.knows("", true); k.session == 0 && k.seen {
+	if k := c.ref.knows(""); k.session == 0 && k.seen {
 		c.until(k.lost + grace + d)
 	}
 }
@@ -87,7 +88,7 @@ func (c *checker) until(at time.Duration) {
 func (c *checker) everything() {
 	c.update()
 	now := c.world.Now()
-	if right, got := c.ref.knows("", true).phases(now), c.world.Gateway.Phase(); !slices.Contains(right, got) {
+	if right, got := c.ref.knows("").phases(now), c.world.Gateway.Phase(); !slices.Contains(right, got) {
 		c.failf("the sandbox is said to be in phase %d, right is %v", got, right)
 	}
 	for _, svc := range c.world.Store.Services {
@@ -263,5 +264,23 @@ func (c *checker) claims() {
 				holder = e
 			}
 		}
+	}
+}
+
+// timer holds that what counts as made by the timer was: attempts of one
+// service come an interval apart, less what a late round may make up for and
+// what a service may wait for its turn.
+func (c *checker) timer() {
+	const least = 2 * time.Second
+	latest := map[string]time.Duration{}
+	for _, e := range c.world.Log {
+		if e.Kind != rig.Attempted || e.Attempt.Extra || !c.world.Scheduled {
+			continue
+		}
+		key := fmt.Sprint(e.Instance, " ", e.Revision)
+		if before, ok := latest[key]; ok && e.Attempt.Start-before < least {
+			c.failf("%s: attempts by the timer at %v and %v", key, before, e.Attempt.Start)
+		}
+		latest[key] = e.Attempt.Start
 	}
 }

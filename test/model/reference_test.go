@@ -274,8 +274,20 @@ func (r *reference) decode(at int, service string) (s said) {
 		s.conclusiveFrom = from(s.conclusive)
 	}
 	s.slack += p.slack
-	s.proven = s.latestFrom != never
+	s.proven = s.latestFrom != never && r.told(at, s.revision)
 	return s
+}
+
+// told reports whether, at event at, a revision is in the list that the session
+// was told last, or in the one before: a report that was under way can name that.
+func (r *reference) told(at int, revision uint64) bool {
+	var last, before []uint64
+	for e := range r.before(at) {
+		if e.Kind == rig.Told && e.Session == r.log[at].Session {
+			last, before = e.Revisions, last
+		}
+	}
+	return slices.Contains(last, revision) || slices.Contains(before, revision)
 }
 
 // known is what the gateway knows at one moment.
@@ -292,11 +304,8 @@ type known struct {
 	said       *said  // last of the service
 }
 
-// knows is what the gateway knows of a service after all that has happened. A
-// report may name a configuration that is no longer the current one; whether
-// the gateway still knows whose it was is its own affair: outdated says that it
-// does.
-func (r *reference) knows(service string, outdated bool) (k known) {
+// knows is what the gateway knows of a service after all that has happened.
+func (r *reference) knows(service string) (k known) {
 	k.generation, k.asked = 1, health.Ready
 	for at := range r.log {
 		e := &r.log[at]
@@ -327,18 +336,18 @@ func (r *reference) knows(service string, outdated bool) (k known) {
 				k.session, k.lost = 0, e.At
 			}
 		case rig.Received:
-			r.receive(&k, at, service, outdated)
+			r.receive(&k, at, service)
 		}
 	}
 	return k
 }
 
-func (r *reference) receive(k *known, at int, service string, outdated bool) {
+func (r *reference) receive(k *known, at int, service string) {
 	if r.log[at].Session != k.session || k.session == 0 {
 		return
 	}
 	s := r.says(at, service)
-	if s.proven && (s.revision == k.revision || outdated) {
+	if s.proven {
 		if old := k.said; old != nil && old.instance == s.instance && old.revision == s.revision {
 			// Both prove something of the same attempt, or the newer one is of
 			// a later attempt.
@@ -379,15 +388,8 @@ type answer struct {
 
 // answers that are right for a service at an instant, and what they rest on.
 func (r *reference) answers(service string, now time.Duration) (right []answer, k known) {
-	for _, outdated := range []bool{false, true} {
-		k = r.knows(service, outdated)
-		for _, a := range k.answers(now) {
-			if !slices.Contains(right, a) {
-				right = append(right, a)
-			}
-		}
-	}
-	return right, k
+	k = r.knows(service)
+	return k.answers(now), k
 }
 
 func (k known) answers(now time.Duration) []answer {

@@ -221,6 +221,10 @@ func (a *Agent) receive(s *Session, b []byte) {
 		a.die()
 		return
 	}
+	if s.pacer.Again() && a.planner != nil {
+		a.planner.ProbeNow(a.Machine.now())
+		a.turn()
+	}
 	a.publish()
 }
 

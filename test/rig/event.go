@@ -34,6 +34,8 @@ const (
 	SessionEnded
 	// AgentStarted: Instance lives.
 	AgentStarted
+	// Told: the gateway has sent the list of Revisions over Session.
+	Told
 	// TookOver: Instance was told the list of Revisions.
 	TookOver
 	// Attempted: Instance has made Attempt at Revision.

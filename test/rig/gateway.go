@@ -166,6 +166,7 @@ func (g *Gateway) record(s *Session) {
 func (g *Gateway) open(s *Session) {
 	intake, first := session.NewIntake(g.cache, sandboxID, s.id, s.instance, g.world.Store.Services, g.now(), nil)
 	s.intake, s.heard = intake, g.world.now
+	g.told(s, first)
 	g.world.log(Event{Kind: AckSent, Session: s.id})
 	s.sendDown(&supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Desired{Desired: first}})
 	g.watch(s)
@@ -197,8 +198,17 @@ func (g *Gateway) tell() {
 		return
 	}
 	if m, changed := s.intake.Desired(g.world.Store.Services); changed {
+		g.told(s, m)
 		s.sendDown(&supervisorv1.GatewayMessage{Message: &supervisorv1.GatewayMessage_Desired{Desired: m}})
 	}
+}
+
+func (g *Gateway) told(s *Session, m *supervisorv1.DesiredState) {
+	e := Event{Kind: Told, Session: s.id}
+	for _, svc := range m.GetServices() {
+		e.Revisions = append(e.Revisions, svc.GetRevision())
+	}
+	g.world.log(e)
 }
 
 // receive takes what a session says.
