@@ -37,8 +37,7 @@ func (s *streamed) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// take returns the events since the last call: the names of problems, and
-// messages.
+// take returns the messages since the last call.
 func (s *streamed) take(t *testing.T) (list []message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +216,6 @@ func TestSlowViewer(t *testing.T) {
 		if took := time.Since(began); took > 9*4*time.Second {
 			t.Errorf("ten messages took %v", took)
 		}
-		w.mu.Lock()
-		w.mu.Unlock()
 		w.Server.mu.Lock()
 		if w.viewers != 1 {
 			t.Errorf("%d viewers after %v; want the quick one", w.viewers, time.Since(began))

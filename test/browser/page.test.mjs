@@ -104,13 +104,14 @@ for (const scheme of ['light', 'dark']) {
   test(`contrast is enough, ${scheme}`, async () => {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
     assert.deepEqual(await faint(), []);
-    await picture(page, `status-${scheme}.png`);
+    await picture(page, `page-${scheme}.png`);
   });
 }
 
 test('it fits a telephone', async () => {
   await page.setViewportSize({ width: 380, height: 760 });
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  await picture(page, 'page-narrow.png');
   await page.setViewportSize({ width: 1180, height: 760 });
 });
 
@@ -121,7 +122,7 @@ test('a gateway that is killed leaves nothing but Unknown, at once, and a banner
   assert.match(await page.title(), /^Connection lost/);
   assert.deepEqual(await page.locator('.phase').allTextContents(), ['Unknown', 'Unknown']);
   assert.deepEqual(await faint(), []);
-  await picture(page, 'status-lost.png');
+  await picture(page, 'page-lost.png');
   await control('start');
   await state('api', 'Ready');
   await state('gone', 'Unresponsive');

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { gateway, useBrowser } from './lib.mjs';
+import { gateway, picture, useBrowser } from './lib.mjs';
 
 const browser = useBrowser();
 const url = `http://localhost:${new URL(gateway).port}/`;
@@ -16,6 +16,7 @@ test('the token is asked for, and never seen again', async () => {
   await token.fill('wrong');
   await page.keyboard.press('Enter');
   await page.getByRole('alert').filter({ hasText: 'not the admin token' }).waitFor();
+  await picture(page, 'page-sign-in.png');
   await token.fill(process.env.TOKEN);
   await page.keyboard.press('Enter');
   await page.locator('li').waitFor();

@@ -68,7 +68,7 @@ const link = new Link({
       banner('');
       show('live', 'Live');
       $('sign-in').hidden = true;
-      $('tools').hidden = $('list').hidden = false;
+      $('tools').hidden = $('list').hidden = $('legend').hidden = false;
       $('news').textContent = 'Connected to the gateway';
     }
     state(lost || m.services || m.removed || m.sandboxes);
@@ -80,7 +80,7 @@ const link = new Link({
   signIn() {
     model.ended();
     $('sign-in').hidden = false;
-    $('tools').hidden = $('list').hidden = $('nothing').hidden = $('out').hidden = true;
+    for (const id of ['tools', 'list', 'nothing', 'out', 'legend']) $(id).hidden = true;
     banner('');
     show('waiting', 'Not signed in');
     $('token').focus();
@@ -145,7 +145,7 @@ document.addEventListener('keydown', (e) => {
 $('sign-in').addEventListener('submit', async (e) => {
   e.preventDefault();
   $('refused').textContent = await signIn($('token').value);
-  if ($('refused').textContent) return;
+  if ($('refused').textContent) return $('token').select();
   $('token').value = '';
   $('sign-in').hidden = true;
   link.start();
