@@ -35,10 +35,11 @@ import {
   ServiceHealthWatch,
   type WaitServiceResponse,
 } from "./gen/sandbox/v1/watch_pb.js";
+import type { CallOptions, WaitRequest, WatchRequest } from "./options.js";
 import { pages } from "./pages.js";
 import { link } from "./signals.js";
-import { type CallOptions, waitForService, type WaitRequest } from "./wait.js";
-import { ServiceWatch, type WatchRequest } from "./watch.js";
+import { waitForService } from "./wait.js";
+import { ServiceWatch } from "./watch.js";
 
 /** Options of connect. */
 export interface ConnectOptions extends GatewayOptions {
@@ -62,7 +63,7 @@ export interface ConnectOptions extends GatewayOptions {
  * @throws OptionError
  */
 export async function connect(options: ConnectOptions = {}): Promise<Client> {
-  return new Client(channelTo(await findGateway(options, surroundings()), options), systemClock);
+  return Client.over(channelTo(await findGateway(options, surroundings()), options), systemClock);
 }
 
 /**
@@ -88,7 +89,11 @@ export class Client implements Disposable {
   readonly #watch: ConnectClient<typeof ServiceHealthWatch>;
 
   /** @internal Use connect, or the client() of a FakeGateway. */
-  constructor(channel: Channel, clock: Clock) {
+  static over(channel: Channel, clock: Clock): Client {
+    return new Client(channel, clock);
+  }
+
+  private constructor(channel: Channel, clock: Clock) {
     // Every call under way listens to it.
     setMaxListeners(0, this.#ends.signal);
     this.#channel = channel;
@@ -200,7 +205,7 @@ export class Client implements Disposable {
    * default workspace if it is empty. It does not wait for the gateway.
    */
   watchServices(request: WatchRequest = {}, options: { signal?: AbortSignal } = {}): ServiceWatch {
-    return new ServiceWatch((signal) => this.#watch.watchServices(request, { signal }), this.#clock, link(options.signal, this.#ends.signal));
+    return ServiceWatch.begin((signal) => this.#watch.watchServices(request, { signal }), this.#clock, link(options.signal, this.#ends.signal));
   }
 
   /**

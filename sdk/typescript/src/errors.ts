@@ -6,7 +6,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type WaitFailure, WaitFailureSchema } from "./gen/sandbox/v1/watch_pb.js";
 
 /** gRPC's codes as words. */
-export type ErrorCode = keyof typeof Code;
+export type ErrorCode =
+  | "Canceled" | "Unknown" | "InvalidArgument" | "DeadlineExceeded" | "NotFound" | "AlreadyExists" | "PermissionDenied" | "ResourceExhausted"
+  | "FailedPrecondition" | "Aborted" | "OutOfRange" | "Unimplemented" | "Internal" | "Unavailable" | "DataLoss" | "Unauthenticated";
 
 /**
  * A call that failed. Its message says what was asked, what it is, and the

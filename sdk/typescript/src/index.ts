@@ -10,13 +10,12 @@
  *
  * @module
  */
-export type { CallOptions, WaitRequest } from "./wait.js";
-export { elapsedMs } from "./wait.js";
+export { type CallOptions, elapsedMs, type WaitRequest, type WatchRequest } from "./options.js";
 export { Client, connect, type ConnectOptions } from "./client.js";
 export * from "./errors-public.js";
 export type { GatewayOptions } from "./discovery.js";
 export { type Health, healthOf, type HealthState } from "./health.js";
 export * from "./messages.js";
 export { allWorkspaces, newRequestId, workspace } from "./requests.js";
-export { ServiceWatch, type ServiceUpdate, type WatchRequest } from "./watch.js";
+export { ServiceWatch, type ServiceUpdate } from "./watch.js";
 export { reasonWatchStale, type WatchedService, watchTimeoutMs } from "./watch-state.js";

@@ -1,8 +1,7 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import { type Client as ConnectClient } from "@connectrpc/connect";
 
 import type { Channel } from "./channel.js";
@@ -13,21 +12,9 @@ import {
   type WaitFailure,
   WaitFailureCause,
   WaitFailureSchema,
-  type WaitServiceRequestSchema,
   type WaitServiceResponse,
 } from "./gen/sandbox/v1/watch_pb.js";
-import { milliseconds } from "./health.js";
-
-/** What to wait for; the time limit is an option of the call. */
-export type WaitRequest = Omit<MessageInitShape<typeof WaitServiceRequestSchema>, "timeout" | "$typeName" | "$unknown">;
-
-/** How a call ends before its answer. */
-export interface CallOptions {
-  /** Ends the call with CanceledError, or TimeoutError for AbortSignal.timeout. */
-  signal?: AbortSignal;
-  /** Ends the call with TimeoutError after as many milliseconds; without it there is no limit. */
-  timeoutMs?: number;
-}
+import { type CallOptions, duration, type WaitRequest } from "./options.js";
 
 const op = "wait for service";
 
@@ -99,15 +86,4 @@ function timedOut(request: WaitRequest, elapsedMs: number, cause: SandboxError):
   const target = `service ${JSON.stringify(failure.name)} of sandbox ${JSON.stringify(failure.sandbox)}`;
   const text = `the gateway has not said within ${(elapsedMs / 1000).toFixed(2)}s how ${target} is`;
   return new WaitTimeoutError(op, text, failure, { cause });
-}
-
-/** A protobuf duration of so many milliseconds. */
-export function duration(ms: number): Duration {
-  const nanos = Math.round(ms * 1e6);
-  return create(DurationSchema, { seconds: BigInt(Math.floor(nanos / 1e9)), nanos: nanos % 1e9 });
-}
-
-/** How long a wait took, in milliseconds. */
-export function elapsedMs(of: WaitServiceResponse | WaitFailure): number {
-  return milliseconds(of.elapsed);
 }

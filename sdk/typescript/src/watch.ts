@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Client as ConnectClient } from "@connectrpc/connect";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 
 import { type Clock, pause, redialAfter } from "./clock.js";
 import { errorOf, isTransient, type SandboxError, wrap } from "./errors.js";
-import type { ServiceHealthWatch, WatchServicesRequestSchema } from "./gen/sandbox/v1/watch_pb.js";
+import type { ServiceHealthWatch } from "./gen/sandbox/v1/watch_pb.js";
 import { link, type Linked } from "./signals.js";
 import { difference, type WatchedService, WatchState, watchTimeoutMs } from "./watch-state.js";
 
@@ -30,7 +29,6 @@ export interface ServiceUpdate {
 }
 
 type Call = (signal: AbortSignal) => ReturnType<ConnectClient<typeof ServiceHealthWatch>["watchServices"]>;
-export type WatchRequest = MessageInitShape<typeof WatchServicesRequestSchema>;
 
 const op = "watch services";
 
@@ -69,7 +67,11 @@ export class ServiceWatch implements AsyncIterableIterator<ServiceUpdate, undefi
   #failed = false;
 
   /** @internal */
-  constructor(call: Call, clock: Clock, outer: Linked) {
+  static begin(call: Call, clock: Clock, outer: Linked): ServiceWatch {
+    return new ServiceWatch(call, clock, outer);
+  }
+
+  private constructor(call: Call, clock: Clock, outer: Linked) {
     this.#call = call;
     this.#clock = clock;
     this.#signal = outer.signal;

@@ -75,7 +75,7 @@ export class FakeGateway {
     };
     const transport = createRouterTransport(routes, { transport: { interceptors: [this.#admit()] } });
     const channel: Channel = { transport, reached: () => this.#reached, close: () => {} };
-    return new Client(channel, this.#clock);
+    return Client.over(channel, this.#clock);
   }
 
   /** Stores a sandbox as it is, under the workspace and name of its metadata. */

@@ -20,8 +20,8 @@ import {
   WatchServicesResponseSchema,
 } from "../gen/sandbox/v1/watch_pb.js";
 import { instant, milliseconds } from "../health.js";
+import { duration } from "../options.js";
 import { link } from "../signals.js";
-import { duration } from "../wait.js";
 import { noService } from "./calls.js";
 import { inScope, key, oneWorkspace, selected, type Store } from "./store.js";
 
