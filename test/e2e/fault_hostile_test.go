@@ -127,7 +127,7 @@ func TestT03T04T30Hostile(t *testing.T) {
 		return least
 	}
 	for _, k := range kinds {
-		_, now := watches[k.name].untilState(40*time.Second, time.Time{}, k.state)
+		_, now := watches[k.name].untilState(90*time.Second, time.Time{}, k.state)
 		if now.health.Reason != k.reason {
 			t.Errorf("%s: %v, want %s", k.name, now, k.reason)
 		}

@@ -60,8 +60,10 @@ func TestT01Times(t *testing.T) {
 				} else {
 					x.turn(bad.does)
 				}
-				before, now := w.untilState(30*time.Second, changed, sandbox.HealthUnhealthy)
-				within(t, "UNHEALTHY", changed, before, now, bad.low, bad.high, s.late(changed))
+				before, now := w.untilState(90*time.Second, changed, sandbox.HealthUnhealthy)
+				// Where the agent itself was too late to tell, it begins to count again.
+				unsure := w.unsure(changed, now.from)
+				within(t, "UNHEALTHY", changed, before, now, bad.low, bad.high+unsure, s.late(changed))
 				if now.health.Reason != bad.reason || now.health.Failures != 3 {
 					t.Errorf("UNHEALTHY for another reason: %v", now)
 				}
@@ -118,8 +120,8 @@ func TestT06BesideHanging(t *testing.T) {
 	w.untilState(15*time.Second, time.Time{}, sandbox.HealthHealthy)
 	began := time.Now()
 	s.late(began)
-	one.untilState(30*time.Second, began, sandbox.HealthUnhealthy)
-	other.untilState(10*time.Second, began, sandbox.HealthUnhealthy)
+	one.untilState(90*time.Second, began, sandbox.HealthUnhealthy)
+	other.untilState(90*time.Second, began, sandbox.HealthUnhealthy)
 	s.during(time.Until(began.Add(30 * time.Second)))
 	s.youngerThan(w, began, 6*time.Second)
 }
@@ -159,8 +161,9 @@ func TestT08Quiet(t *testing.T) {
 	s.during(time.Minute)
 	s.youngerThan(w, began, 6*time.Second)
 	for _, r := range w.since(began) {
-		moved := r.health.LastTransition.Sub(first.health.LastTransition).Abs()
-		if r.version != first.version || moved > time.Millisecond {
+		// A later report may prove that it was a little earlier, but not later.
+		moved := r.health.LastTransition.Sub(first.health.LastTransition)
+		if r.version != first.version || moved > time.Millisecond || moved < -interval/10 {
 			t.Fatalf("the record or the transition has changed: %v, version %d, was %d; moved by %v", r, r.version, first.version, moved)
 		}
 	}

@@ -276,6 +276,20 @@ func (w *watch) gap(since time.Time) (worst time.Duration) {
 	return worst
 }
 
+// unsure is how long after an instant the latest attempt was that the agent, by
+// its own measure, was too late to judge; 0 if there was none by the end.
+func (w *watch) unsure(since, end time.Time) (after time.Duration) {
+	for _, r := range w.since(since) {
+		if r.health.Reason == "Late" && r.from.Before(end) {
+			after = r.health.LastChecked.Sub(since)
+		}
+	}
+	if after > 0 {
+		w.t.Logf("%s: the agent was too late to judge, %.1f s after", w.name, after.Seconds())
+	}
+	return after
+}
+
 // untilState waits for a state after an instant.
 func (w *watch) untilState(limit time.Duration, after time.Time, want sandbox.HealthState) (before, now reading) {
 	w.t.Helper()
