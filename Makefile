@@ -20,6 +20,7 @@ MODULE := github.com/sandbox-agent/sandbox-agent
 TOOLS := $(CURDIR)/.tools/bin
 BUF := $(CURDIR)/tools/node_modules/.bin/buf
 BROWSER := $(CURDIR)/test/browser/node_modules/playwright-core/package.json
+TS := sdk/typescript
 PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
 SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_modules,bin,dist,testdata} .)
 # Where tests keep their files: memory, where there is some, since the store's
@@ -99,6 +100,19 @@ test-model: ## a million random histories held to the contract's reference
 e2e-browser: build setup-browser $(BROWSER) ## the status page, and real applications by their URLs, in Chromium
 	$(GO) test -count=1 -v ./test/browser
 
+.PHONY: sdk-typescript
+sdk-typescript: $(TS)/node_modules/.ready $(BUF) ## the TypeScript SDK: its generated code is current, strict types, tests
+	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; cd $(TS); \
+	PATH="$$PWD/node_modules/.bin:$$PATH" $(BUF) generate ../../api --template buf.gen.yaml --path ../../api/openshell --path ../../api/sandbox -o "$$scratch"; \
+	diff -r "$$scratch/src/gen" src/gen || { echo "sdk/typescript/src/gen is not what the protos generate (make generate)"; exit 1; }
+	npm test --prefix $(TS)
+
+.PHONY: conformance
+conformance: build setup-e2e $(TS)/node_modules/.ready ## one list of behaviour, driven through the Go SDK, the CLI, TypeScript and Rust
+	npm run --silent build --prefix $(TS)
+	cargo build --quiet --manifest-path sdk/rust/Cargo.toml --example conformance
+	CONFORMANCE_REQUIRE=1 $(GO) test -count=1 -timeout 20m -v ./test/conformance
+
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)
 	.ci/fuzz $(FUZZTIME)
@@ -111,15 +125,16 @@ bench: build ## benchmarks of the packages, then of the running parts
 ##@ Change
 
 .PHONY: check
-check: check-format check-generate check-tidy check-vet check-static check-arch check-shell check-units ## format, generated code, vet, staticcheck, house rules, units
+check: check-format check-generate check-tidy check-vet check-static check-arch check-wire check-shell check-units ## format, generated code, vet, staticcheck, house rules, units
 
 .PHONY: fmt
 fmt: $(TOOLS)/gofumpt ## format the Go files
 	$(TOOLS)/gofumpt -w .
 
 .PHONY: generate
-generate: $(PLUGINS) $(BUF) ## Go from the protos
+generate: $(PLUGINS) $(BUF) $(TS)/node_modules/.ready ## Go and TypeScript from the protos
 	cd api && PATH="$(TOOLS):$$PATH" $(BUF) generate
+	npm run --silent generate --prefix $(TS)
 
 .PHONY: tools
 tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tools that check and generate need
@@ -130,7 +145,7 @@ setup: ## install the Debian packages that any target needs
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist .tools tools/node_modules test/browser/node_modules
+	rm -rf bin dist .tools tools/node_modules test/browser/node_modules $(TS)/node_modules $(TS)/dist
 
 # The parts of `make check`, each of which can be run alone.
 
@@ -164,6 +179,11 @@ check-static: $(TOOLS)/staticcheck
 check-arch:
 	$(GO) test -count=1 ./internal/arch
 
+# The vectors and the inventory of the wire need no binaries.
+.PHONY: check-wire
+check-wire:
+	$(GO) test -count=1 -run 'Inventory|Vector|Compare' ./test/conformance
+
 .PHONY: check-shell
 check-shell: setup-check
 	shellcheck $(SCRIPTS)
@@ -196,4 +216,8 @@ $(BUF): tools/package.json tools/package-lock.json
 
 $(BROWSER): test/browser/package.json test/browser/package-lock.json
 	npm ci --prefix test/browser --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(TS)/node_modules/.ready: $(TS)/package.json $(TS)/package-lock.json
+	npm ci --prefix $(TS) --ignore-scripts --no-audit --no-fund
 	@touch $@

@@ -17,8 +17,8 @@ const dependencyDoc = "docs/dependencies.md"
 var dependencyRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|[^|]*\\w[^|]*\\|[^|]*\\w[^|]*\\|$")
 
 // checkDependencies wants a line for each module that the code imports, each
-// tool of tools/go.mod and each npm package of tools/package.json; and no line
-// for a module that is gone.
+// tool of tools/go.mod and each npm package of tools and of the TypeScript SDK;
+// and no line for a module that is gone.
 func checkDependencies(tr *tree) []finding {
 	var found []finding
 	documented := map[string]bool{}
@@ -27,9 +27,13 @@ func checkDependencies(tr *tree) []finding {
 	}
 	required := goModBlock(tr.read("go.mod"), "require")
 	tools := goModBlock(tr.read("tools/go.mod"), "tool")
-	npm, err := npmPackages(tr.read("tools/package.json"))
-	if err != nil {
-		return []finding{{"tools/package.json", 1, err.Error()}}
+	var npm []string
+	for _, manifest := range []string{"tools/package.json", "sdk/typescript/package.json"} {
+		packages, err := npmPackages(tr.read(manifest))
+		if err != nil {
+			return []finding{{manifest, 1, err.Error()}}
+		}
+		npm = append(npm, packages...)
 	}
 	for _, name := range slices.Concat(tr.direct(required), tools, npm) {
 		if !coveredBy(documented, name) {
