@@ -22,7 +22,11 @@ finish() {
   for group in "$groups/$run"-*; do
     [ -d "$group" ] || continue
     echo 1 >"$group/cgroup.kill" || true
-    find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+    for _ in $(seq 50); do # the killed need a moment to be gone
+      find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+      [ -d "$group" ] || break
+      sleep 0.1
+    done
   done
   for space in $(ip netns list | awk -v run="$run-" 'index($1, run) == 1 { print $1 }'); do ip netns del "$space"; done
   rm -rf "$dir"
