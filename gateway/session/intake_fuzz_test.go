@@ -73,8 +73,12 @@ func checkAnswers(t *testing.T, cache *health.Cache, now time.Time) {
 	t.Helper()
 	slot := cache.Slot("sandbox")
 	for _, e := range []health.Endpoint{
-		{ID: "a", Revision: 1, Generation: 1}, {ID: "b", Revision: 2, Generation: 1}, {ID: "a", Revision: 2, Generation: 1},
-		{ID: "c", Revision: 3, Generation: 1}, {ID: "", Generation: 1}, {ID: "a", Revision: 1, Generation: 2},
+		{ID: "a", Revision: 1, Generation: 1},
+		{ID: "b", Revision: 2, Generation: 1},
+		{ID: "a", Revision: 2, Generation: 1},
+		{ID: "c", Revision: 3, Generation: 1},
+		{ID: "", Generation: 1},
+		{ID: "a", Revision: 1, Generation: 2},
 	} {
 		a := health.Evaluate(e, health.Ready, slot, now)
 		own := e.Generation == 1 && (e.ID == "a" && e.Revision == 1 || e.ID == "b" && e.Revision == 2)
