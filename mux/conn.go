@@ -29,7 +29,8 @@ type frameConn struct {
 	scanner scanner           // of the reader
 	header  [frameHeader]byte // of the writer
 	partial bool              // of the writer: the data of header is still to come
-	pool    sync.Pool         // *[]byte of bulkChunk and a header
+	bulk    int               // payload of the greatest frame
+	pool    sync.Pool         // *[]byte of bulk and a header
 
 	turn chan struct{} // holds a token while somebody writes to Conn
 	once sync.Once
@@ -47,7 +48,7 @@ type frameConn struct {
 
 func newFrameConn(conn net.Conn, early []byte, s *Session) *frameConn {
 	return &frameConn{
-		Conn: conn, early: early, scanner: scanner{odd: !s.agent}, turn: make(chan struct{}, 1),
+		Conn: conn, early: early, scanner: scanner{odd: !s.agent}, bulk: bulk(s.agent), turn: make(chan struct{}, 1),
 		onFailure: s.lost, onClose: s.wakeStreams,
 	}
 }
@@ -98,12 +99,12 @@ func (c *frameConn) Write(p []byte) (int, error) {
 // buffer returns room for n bytes. A session at rest keeps none: small ones are
 // garbage at once, great ones after the next collection.
 func (c *frameConn) buffer(n int) (buf []byte, put func()) {
-	if n <= maxKeptBuffer || n > bulkChunk+frameHeader {
+	if n <= maxKeptBuffer || n > c.bulk+frameHeader {
 		return make([]byte, 0, n), func() {}
 	}
 	kept, ok := c.pool.Get().(*[]byte)
 	if !ok {
-		fresh := make([]byte, 0, bulkChunk+frameHeader)
+		fresh := make([]byte, 0, c.bulk+frameHeader)
 		kept = &fresh
 	}
 	return (*kept)[:0], func() { c.pool.Put(kept) }
@@ -111,7 +112,7 @@ func (c *frameConn) buffer(n int) (buf []byte, put func()) {
 
 func (c *frameConn) send(p []byte) error {
 	c.turn <- struct{}{}
-	_, err := c.Conn.Write(p)
+	err := writeFrame(c.Conn, p)
 	if err == nil {
 		err = c.sendResets()
 	}

@@ -168,7 +168,7 @@ func (d *Dialer) handshake(ctx context.Context, raw net.Conn, t target, token se
 	defer stop()
 	conn := raw
 	if t.serverName != "" {
-		secured := tls.Client(raw, clientTLS(d.TLS, t.serverName))
+		secured := tls.Client(&batchConn{Conn: raw}, clientTLS(d.TLS, t.serverName))
 		if err := secured.HandshakeContext(ctx); err != nil {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)

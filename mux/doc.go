@@ -41,7 +41,7 @@
 // # Sharing the connection
 //
 // All streams share one connection, first come, first served. Relay streams
-// together have a small number of frames queued (four of at most 16 KiB), so
+// together have a small number of frames queued (four, of 8 KiB unless it is fast), so
 // that a control stream, which has no such limit, waits for little even on a
 // slow link. A stream whose reader has stopped waits for its own window of 256
 // KiB and holds up nobody else; give its writes a deadline. A connection that

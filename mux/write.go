@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Write sends p in frames of at most 8 KiB, or 16 KiB of a great transfer on a
-// fast connection, and returns when the connection has
+// Write sends p in frames of at most 8 KiB, or greater ones of a great transfer
+// on a fast connection, and returns when the connection has
 // taken the last one. It waits while 256 KiB are unread by the peer. After an
 // error the number of bytes that arrive is not known.
 func (s *Stream) Write(p []byte) (int, error) {
@@ -23,7 +23,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 		if err := s.writable(); err != nil || total == len(p) {
 			return total, err
 		}
-		chunk := p[total:min(len(p), total+s.pace.chunk())]
+		chunk := p[total:min(len(p), total+s.pace.chunk(s.session.conn.bulk))]
 		n, err := s.writeChunk(chunk)
 		s.pace.sent(n)
 		total += n
@@ -50,9 +50,9 @@ func (s *Stream) writable() error {
 // The size of a frame decides what both ends of a session go on holding after
 // a transfer, in buffers of yamux and of TLS: measured, 54 KB each with frames
 // of 16 KiB, 23 KB with 8 KiB, 10 KB with 4 KiB. It decides how long a report
-// waits on a slow link. And it decides what a GB costs: 1.9 s of processor time
-// over TLS with 16 KiB, 2.6 s with 8 KiB. So only who has much to send, and a
-// connection that takes it fast, gets the larger ones.
+// waits on a slow link. And it decides what a GB costs. So only who has much to
+// send, on a connection that takes it fast, gets greater ones; and an agent,
+// which holds one session, 64 KiB, but a gateway, which holds thousands, 16 KiB.
 
 const (
 	paceBytes = 1 << 20                // over which the pace is taken
@@ -66,9 +66,16 @@ type pace struct {
 	fast  bool
 }
 
-func (p *pace) chunk() int {
+func bulk(agent bool) int {
+	if agent {
+		return agentBulk
+	}
+	return gatewayBulk
+}
+
+func (p *pace) chunk(bulk int) int {
 	if p.fast {
-		return bulkChunk
+		return bulk
 	}
 	return maxChunk
 }

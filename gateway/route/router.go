@@ -22,7 +22,7 @@ const (
 	continueTimeout = time.Second
 	// maxResponseHead bounds the head of a service's response, in bytes.
 	maxResponseHead = 256 << 10
-	copyBuffer      = 32 << 10
+	copyBuffer      = 64 << 10
 )
 
 // Config is what a Router needs.
