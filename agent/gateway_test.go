@@ -36,7 +36,6 @@ type gateway struct {
 	desired  []probe.Service
 	mute     bool // says nothing to a new session
 	deaf     bool // acknowledges nothing
-	tokens   []string
 	hellos   []mux.Hello
 	sessions []*session // in the order of their Connect
 	muxes    []*mux.Session
