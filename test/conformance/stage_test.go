@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,8 +25,9 @@ import (
 // stage is a real gateway, and a client of the test's own.
 type stage struct {
 	*kit.Bed
-	own *sandbox.Client
-	env []string // tells a driver where the gateway is
+	own     *sandbox.Client
+	env     []string // tells a driver where the gateway is
+	gateway *kit.Process
 }
 
 func newStage(t *testing.T) *stage {
@@ -47,9 +49,9 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{Bed: bed}
+	s := &stage{Bed: bed, gateway: gateway}
 	t.Cleanup(func() {
-		if code, err := gateway.Stop(); code != 0 || err != nil {
+		if code, err := s.gateway.Stop(); code != 0 || err != nil {
 			t.Errorf("the gateway ended with %d, %v", code, err)
 		}
 		s.complain(t, log)
@@ -113,6 +115,7 @@ func newWorld(t *testing.T, s *stage, sandbox string) *world {
 	w.port = l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	t.Cleanup(func() {
+		s.gateway.Signal(syscall.SIGCONT)
 		w.refuse()
 		w.killAgent()
 		for _, scope := range []string{"", "team-a"} {
@@ -138,6 +141,17 @@ func (w *world) change(ctx context.Context, s step) error {
 	case "kill_agent":
 		w.killAgent()
 		return nil
+	case "freeze":
+		return w.gateway.Signal(syscall.SIGSTOP)
+	case "thaw":
+		return w.gateway.Signal(syscall.SIGCONT)
+	case "restart":
+		w.gateway.Kill()
+		gateway, err := w.Gateway(ctx)
+		if err == nil {
+			w.stage.gateway = gateway
+		}
+		return err
 	case "fill":
 		for i := range s.Count {
 			r := &openshellv1.ExposeServiceRequest{Sandbox: w.sandbox, Name: fmt.Sprintf("s%d", i), TargetPort: uint32(1000 + i)}

@@ -22,7 +22,6 @@ export interface Channel {
 // call under way.
 const pingIntervalMs = 25_000;
 const pingTimeoutMs = 10_000;
-const dialTimeoutMs = 20_000;
 /** A page of 1,000 entries fits. */
 const readMaxBytes = 16 << 20;
 
@@ -49,7 +48,7 @@ export function channelTo(target: Target, options: { insecure?: boolean; userAge
   if (/[^!-~]/.test(target.token)) {
     throw new OptionError("token", "holds a character that no token has (space, control or not ASCII)");
   }
-  const tls: SecureClientSessionOptions = { minVersion: "TLSv1.2", timeout: dialTimeoutMs };
+  const tls: SecureClientSessionOptions = { minVersion: "TLSv1.2" };
   if (address.secure && target.ca !== undefined) {
     const pem = typeof target.ca === "string" ? target.ca : Buffer.from(target.ca).toString("latin1");
     if (!pem.includes("-----BEGIN CERTIFICATE-----")) {

@@ -70,7 +70,8 @@ class Watching {
   }
 }
 
-const after = (ms: number): Promise<undefined> => new Promise((resolve) => setTimeout(resolve, ms, undefined));
+/** Resolves after a time; does not keep a driver that has no more input. */
+const after = (ms: number): Promise<undefined> => new Promise((resolve) => setTimeout(resolve, ms, undefined).unref());
 let watching: Watching | undefined;
 
 async function make(client: Client, call: Call): Promise<unknown> {
