@@ -6,7 +6,6 @@ package sandbox_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"strings"
 	"time"
@@ -23,7 +22,8 @@ func ExampleClient_WaitService() {
 	ctx := context.Background()
 	token, err := os.ReadFile("/var/lib/sandbox-gateway/admin.token")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	client, err := sandbox.Dial(ctx, sandbox.Options{
 		Address: "https://127.0.0.1:17670",
@@ -31,7 +31,8 @@ func ExampleClient_WaitService() {
 		Token:   sandbox.Token(strings.TrimSpace(string(token))),
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer client.Close()
 	_, err = client.CreateSandbox(ctx, &openshellv1.CreateSandboxRequest{
@@ -41,11 +42,13 @@ func ExampleClient_WaitService() {
 		ServiceExposures: []*openshellv1.SandboxServiceExposure{{TargetPort: 8080}},
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	ready, err := client.WaitService(ctx, &sandboxv1.WaitServiceRequest{Sandbox: "web", Timeout: durationpb.New(time.Minute)})
 	if err != nil {
-		log.Fatal(err) // names target, elapsed time, last state and last reason
+		fmt.Println(err) // names target, elapsed time, last state and last reason
+		return
 	}
 	fmt.Println(ready.GetService().GetUrl())
 }
@@ -54,7 +57,8 @@ func ExampleClient_WaitService() {
 func ExampleClient_WatchServices() {
 	client, err := sandbox.Dial(context.Background(), sandbox.Options{Address: "http://127.0.0.1:17670"})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer client.Close()
 	watch := client.WatchServices(context.Background(), &sandboxv1.WatchServicesRequest{WorkspaceScope: sandbox.Workspace("blue")})
@@ -62,7 +66,8 @@ func ExampleClient_WatchServices() {
 	for {
 		update, err := watch.Next()
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		if update.Err != nil {
 			fmt.Println("the gateway cannot be reached:", update.Err)
