@@ -127,6 +127,9 @@ func guessName(importPath string) string {
 // skipDirs are not ours, or not text.
 var skipDirs = []string{".git", ".tools", "bin", "dist", "node_modules", "target"}
 
+// skipFile is made by cargo for whoever builds, and is not in the repository.
+const skipFile = "Cargo.lock"
+
 // repository reads the tree that this test stands in, once.
 var repository = sync.OnceValues(func() (*tree, error) {
 	root := filepath.Join("..", "..")
@@ -154,7 +157,7 @@ var repository = sync.OnceValues(func() (*tree, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || d.Name() == skipFile {
 			return nil
 		}
 		text, err := os.ReadFile(p)
