@@ -17,6 +17,7 @@ groups=/sys/fs/cgroup/unified
 
 finish() {
   local group space job
+  trap '' INT TERM
   for job in $(jobs -p); do kill "$job" 2>/dev/null || true; done
   # A machine that a test could not end: its name says that it is ours.
   for group in "$groups/$run"-*; do
