@@ -51,6 +51,7 @@ type Gateway struct {
 	watch     *watch.Server
 	checker   *readiness.Checker
 	cache     *health.Cache
+	services  *services
 	router    *route.Router
 	api       *grpc.Server
 	agents    [2]*http.Server // of the supervisor listener and of the socket
@@ -84,7 +85,7 @@ func New(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Gateway, err 
 	}
 	if g.store, err = store.Open(ctx, store.Config{
 		Dir: cfg.StateDir, URL: cfg.DatabaseURL.Reveal(), Now: time.Now, Logger: logger,
-		Observe: storeMetrics(g.registry), Changed: func(id string) { g.watch.Stored(id) },
+		Observe: storeMetrics(g.registry), Changed: g.changed,
 	}); err != nil {
 		return nil, err
 	}
@@ -130,8 +131,9 @@ func (g *Gateway) wire() {
 		URLs: g.urls(), Hint: g.hint, DefaultDriver: g.cfg.Driver, Ready: g.checker.Ready,
 		Version: buildinfo.Version, Started: started, ObserveAge: ageMetrics(g.registry), Logger: g.logger,
 	})
+	g.services = newServices(g.store, cache, started)
 	g.router = route.New(route.Config{
-		Domain: g.cfg.RoutingDomain, Own: g.page(users), Directory: services{g.store, cache, started},
+		Domain: g.cfg.RoutingDomain, Own: g.page(users), Directory: g.services,
 		Relays: relays{g.sessions}, IsAdmin: g.identity.IsAdmin, Logger: g.logger,
 	})
 	handler := http.NewServeMux()
@@ -151,6 +153,13 @@ func (g *Gateway) wire() {
 	sandboxv1.RegisterServiceHealthWatchServer(g.api, g.watch)
 	grpc_health_v1.RegisterHealthServer(g.api, grpcHealth)
 	reflection.Register(g.api)
+}
+
+// changed tells those who keep what is stored that something of a sandbox is
+// not what it was.
+func (g *Gateway) changed(sandboxID string) {
+	g.services.changed()
+	g.watch.Stored(sandboxID)
 }
 
 func (g *Gateway) urls() api.URLs {

@@ -17,12 +17,7 @@ import (
 )
 
 const (
-	// continueTimeout is how long a client that asked whether to send its body
-	// waits for the service's word; then it sends it.
-	continueTimeout = time.Second
-	// maxResponseHead bounds the head of a service's response, in bytes.
-	maxResponseHead = 256 << 10
-	copyBuffer      = 64 << 10
+	copyBuffer = 64 << 10
 )
 
 // Config is what a Router needs.
@@ -42,7 +37,7 @@ type Config struct {
 type Router struct {
 	cfg       Config
 	patience  mux.Patience
-	transport *http.Transport
+	transport *transport
 	proxy     *httputil.ReverseProxy
 
 	requests sync.WaitGroup
@@ -54,13 +49,7 @@ type Router struct {
 // New returns a Router.
 func New(cfg Config) *Router {
 	r := &Router{cfg: cfg, patience: mux.RelayPatience(), held: make(map[*heldConn]struct{})}
-	r.transport = &http.Transport{
-		DialContext:            r.dial,
-		DisableKeepAlives:      true, // see docs/routing.md
-		DisableCompression:     true,
-		ExpectContinueTimeout:  continueTimeout,
-		MaxResponseHeaderBytes: maxResponseHead,
-	}
+	r.transport = newTransport(r.dial)
 	r.proxy = &httputil.ReverseProxy{
 		Rewrite:        r.rewrite,
 		Transport:      r.transport,
@@ -162,7 +151,7 @@ func (r *Router) rewrite(p *httputil.ProxyRequest) {
 	h := hopOf(p.In.Context())
 	p.Out.URL.Scheme = "http"
 	// What connections are told apart by; the service is told upstream.
-	p.Out.URL.Host = h.SandboxID + "--" + h.Service + ":80"
+	p.Out.URL.Host = h.SandboxID + "--" + h.Service + ":" + strconv.Itoa(int(h.Port))
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	p.Out.Host = h.upstream()
 	p.Out.Trailer = p.In.Trailer // filled when the body has been read
@@ -266,7 +255,7 @@ func (r *Router) Close() {
 		_ = c.Close()
 	}
 	r.requests.Wait()
-	r.transport.CloseIdleConnections()
+	r.transport.close()
 }
 
 // buffers are what responses are copied through.

@@ -52,7 +52,7 @@ func TestWhatTheApplicationSees(t *testing.T) {
 		"Origin": "http://" + upstream, "Referer": "http://" + upstream + "/page", "Cookie": "session=1",
 		"Authorization": "Bearer app-token", "X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": host,
 		"X-Forwarded-Proto": "http", "Forwarded": `for=127.0.0.1;host="` + host + `";proto=http`,
-		"Sec-Fetch-Site": "same-origin", "Accept-Encoding": "br", "User-Agent": "test/1", "Connection": "close",
+		"Sec-Fetch-Site": "same-origin", "Accept-Encoding": "br", "User-Agent": "test/1",
 	}
 	for name, value := range want {
 		if got := header[name]; len(got) != 1 || got[0] != value {
