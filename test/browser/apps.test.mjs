@@ -58,7 +58,9 @@ test('a file of 64 MiB is uploaded, byte by byte', async () => {
   await writeFile(file, bytes);
   const page = await browser.open(serviceURL('apps'));
   await page.locator('#file').setInputFiles(file);
-  const answer = await page.evaluate(async () => (await fetch('/upload', { method: 'POST', body: document.getElementById('file').files[0] })).text());
+  const answer = await page.evaluate(async () => (await fetch('/upload', {
+    method: 'POST', body: document.getElementById('file').files[0], signal: AbortSignal.timeout(60000),
+  })).text());
   assert.equal(answer, `${bytes.length} ${createHash('sha256').update(bytes).digest('hex')} <nil>`);
   await page.close();
 });

@@ -174,7 +174,7 @@ func (s *stage) run(script string, env ...string) {
 // node is the command that runs a script, and ends it with ctx, with its
 // browser.
 func node(ctx context.Context, script string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", script)
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "--test-timeout=100000", script)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = filepath.Join(kit.Root(), "test", "browser")
