@@ -1,0 +1,75 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//! The golden vectors' JSON, which the crate itself does not read: it has to
+//! encode to the bytes beside it, and to what the generated code makes of bytes
+//! with fields that it does not know.
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use sandbox_agent::api::openshell::v1::{SandboxResponse, ServiceEndpointResponse};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join("../../api/testdata").join(name)).expect("a file of the vectors")
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    let hex = read(&format!("vectors/{name}.hex"));
+    let digits: Vec<_> = hex
+        .trim()
+        .chars()
+        .map(|c| c.to_digit(16).expect("hex") as u8)
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| (pair[0] << 4) | pair[1])
+        .collect()
+}
+
+/// What the generated code keeps of a message with fields of a newer API.
+fn known(message: &str, wire: &[u8]) -> Vec<u8> {
+    match message {
+        "openshell.v1.ServiceEndpointResponse" => ServiceEndpointResponse::decode(wire)
+            .expect("a message")
+            .encode_to_vec(),
+        "openshell.v1.SandboxResponse" => SandboxResponse::decode(wire)
+            .expect("a message")
+            .encode_to_vec(),
+        other => panic!("unknown fields in a vector of {other}, which this test does not know"),
+    }
+}
+
+#[test]
+fn json_encodes_to_the_same_bytes() {
+    let pool = DescriptorPool::from_file_descriptor_set(descriptors().expect("protos"))
+        .expect("descriptors");
+    let cases: Value = serde_json::from_str(&read("cases.json")).expect("JSON");
+    let mut seen = 0;
+    for case in cases.as_array().expect("a list") {
+        let (name, message) = (
+            case["name"].as_str().expect("a name"),
+            case["message"].as_str().expect("a type"),
+        );
+        if case["json"] == json!(false) {
+            continue;
+        }
+        let kind = pool
+            .get_message_by_name(message)
+            .expect("a message of the API");
+        let text = read(&format!("vectors/{name}.json"));
+        let mut reader = serde_json::Deserializer::from_str(&text);
+        let encoded = DynamicMessage::deserialize(kind, &mut reader)
+            .expect(name)
+            .encode_to_vec();
+        let wire = match case["unknown_fields"] == json!(true) {
+            true => known(message, &bytes(name)),
+            false => bytes(name),
+        };
+        assert_eq!(encoded, wire, "{name}");
+        seen += 1;
+    }
+    assert!(seen >= 40, "{seen} vectors: where are the others?");
+}
