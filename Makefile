@@ -111,7 +111,7 @@ sdk-typescript: $(TS)/node_modules/.ready $(BUF) ## the TypeScript SDK: its gene
 conformance: build setup-e2e $(TS)/node_modules/.ready ## one list of behaviour, driven through the Go SDK, the CLI, TypeScript and Rust
 	npm run --silent build --prefix $(TS)
 	cargo build --quiet --manifest-path sdk/rust/Cargo.toml --example conformance
-	CONFORMANCE_REQUIRE=1 $(GO) test -count=1 -timeout 20m -v ./test/conformance
+	CONFORMANCE_REQUIRE=1 $(GO) test -count=1 -timeout 20m -parallel 4 -v ./test/conformance
 
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)

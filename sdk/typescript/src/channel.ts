@@ -1,9 +1,9 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Interceptor, Transport } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import type { SecureClientSessionOptions } from "node:http2";
+import type { ClientHttp2Session, SecureClientSessionOptions } from "node:http2";
 
 import { isLoopback, parseAddress } from "./address.js";
 import type { Target } from "./discovery.js";
@@ -25,9 +25,27 @@ const pingTimeoutMs = 10_000;
 /** A page of 1,000 entries fits. */
 const readMaxBytes = 16 << 20;
 
-/** Counts the calls for which there was a connection. */
+/**
+ * Counts the calls for which there was a connection, and survives connections
+ * that break at the wrong moment.
+ */
 class Sessions extends Http2SessionManager {
   reached = 0;
+
+  constructor(...args: ConstructorParameters<typeof Http2SessionManager>) {
+    super(...args);
+    // The base class stops listening to a session that it gives up before the
+    // session is done; an error after that would end the process. The version
+    // that has this method is pinned, and a test holds the effect.
+    const own = this as unknown as { setState(state: { conn?: unknown }): void };
+    const base = own.setState.bind(this);
+    own.setState = (state) => {
+      if (state.conn instanceof Promise) {
+        state.conn.then((session: ClientHttp2Session) => session.on("error", () => {}), () => {});
+      }
+      base(state);
+    };
+  }
 
   override async request(...args: Parameters<Http2SessionManager["request"]>): ReturnType<Http2SessionManager["request"]> {
     const stream = await super.request(...args);
@@ -60,7 +78,7 @@ export function channelTo(target: Target, options: { insecure?: boolean; userAge
   const transport = createGrpcTransport({
     baseUrl: address.url,
     sessionManager: sessions,
-    interceptors: [headers(target.token, options.userAgent ?? "")],
+    interceptors: [headers(target.token, options.userAgent ?? ""), lost],
     readMaxBytes,
   });
   return { transport, reached: () => sessions.reached, close: () => sessions.abort() };
@@ -77,3 +95,13 @@ function headers(token: string, userAgent: string): Interceptor {
     return next(request);
   };
 }
+
+/** A stream that the other end has reset, as one that speaks no HTTP/2 does, was not canceled by its caller. */
+const lost: Interceptor = (next) => async (request) => {
+  try {
+    return await next(request);
+  } catch (e) {
+    const reset = e instanceof ConnectError && e.code === Code.Canceled && !e.metadata.has("grpc-status") && !request.signal.aborted;
+    throw reset ? new ConnectError(e.rawMessage, Code.Unavailable, undefined, undefined, e) : e;
+  }
+};

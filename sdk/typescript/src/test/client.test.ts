@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { inspect } from "node:util";
 
@@ -137,6 +139,17 @@ test("nobody listens: unavailable, and the token shows nowhere", async () => {
   assert.ok(e instanceof UnavailableError, String(e));
   for (const text of [inspect(client, { depth: 9, showHidden: true }), JSON.stringify(client), inspect(e, { depth: 9, showHidden: true })]) {
     assert.ok(!text.includes(token));
+  }
+});
+
+test("a server that speaks something else, one that hangs up: unavailable", async () => {
+  for (const greet of [(s: Socket) => s.end("SSH-2.0-x\r\n"), (s: Socket) => s.destroy(), (s: Socket) => s.resetAndDestroy()]) {
+    const server = createServer(greet).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    using client = await connect({ address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: "t" });
+    const e = await client.health().then(() => assert.fail(), (e: unknown) => e);
+    assert.ok(e instanceof UnavailableError, inspect(e));
+    server.close();
   }
 });
 
