@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use prost::Message;
 use sandbox_agent::api::openshell::v1::{ListServicesResponse, ServiceEndpointResponse};
@@ -31,8 +31,27 @@ fn bytes(name: &str) -> Vec<u8> {
         .collect()
 }
 
-fn again<M: Message + Default>(wire: &[u8]) -> Vec<u8> {
-    M::decode(wire).expect("a message").encode_to_vec()
+fn again<M: Message + Default + PartialEq + std::fmt::Debug>(wire: &[u8]) -> Vec<u8> {
+    let message = M::decode(wire).expect("a message");
+    let encoded = message.encode_to_vec();
+    let decoded = M::decode(encoded.as_slice()).expect("the same message");
+    assert!(decoded == message, "{decoded:?} was {message:?}");
+    encoded
+}
+
+/// The bytes without the empty keys of maps, which some libraries write and
+/// prost, as it may, does not.
+fn without_empty_keys(name: &str, wire: Vec<u8>) -> Vec<u8> {
+    if name != "sandbox_ready" {
+        return wire;
+    }
+    // service_urls: an entry of 48 bytes, of which the first two are its key.
+    let entry = [0x12, 48, 0x0a, 0];
+    let at = wire
+        .windows(4)
+        .position(|w| w == entry)
+        .expect("an entry with an empty key");
+    [&wire[..at], &[0x12, 46], &wire[at + 4..]].concat()
 }
 
 /// Decodes as the named message, and encodes it again.
@@ -78,7 +97,7 @@ fn vectors_encode_to_what_they_were() {
         let wire = bytes(name);
         let encoded = transcode(case["message"].as_str().expect("a message"), &wire);
         if case["unknown_fields"] == json!(false) {
-            assert_eq!(encoded, wire, "{name}");
+            assert_eq!(encoded, without_empty_keys(name, wire), "{name}");
         } else {
             // They are dropped; what is left is as it was. That it is what the
             // JSON says, the tests of xtask hold.
@@ -152,13 +171,10 @@ fn words(health: &Health) -> String {
 
 /// RFC 3339 with a Z and as few digits as needed.
 fn rfc3339(t: SystemTime) -> String {
-    let since = t.duration_since(UNIX_EPOCH).expect("an instant after 1970");
-    let stamp = prost_types::Timestamp {
-        seconds: since.as_secs() as i64,
-        nanos: 0,
-    };
+    let prost_types::Timestamp { seconds, nanos } = t.into();
+    let stamp = prost_types::Timestamp { seconds, nanos: 0 };
     let whole = stamp.to_string();
-    let digits = format!("{:09}", since.subsec_nanos());
+    let digits = format!("{nanos:09}");
     match digits.trim_end_matches('0') {
         "" => whole,
         digits => format!("{}.{digits}Z", whole.trim_end_matches('Z')),
