@@ -140,7 +140,7 @@ func (w *ServiceWatch) run() {
 	defer w.cancel()
 	for failures := 0; ; failures++ {
 		heard, err := w.follow(failures > 0)
-		if ended := w.ctx.Err(); ended != nil {
+		if ended := over(w.ctx); ended != nil {
 			w.end = wrap("watch services", status.FromContextError(ended).Err())
 			return
 		}
@@ -159,6 +159,15 @@ func (w *ServiceWatch) run() {
 			pause.Stop()
 		}
 	}
+}
+
+// over is ctx.Err, and so also at the very instant of the deadline, when the
+// call may end before the context does.
+func over(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // follow opens one stream and takes its messages until it ends, or is silent
