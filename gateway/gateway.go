@@ -24,6 +24,7 @@ import (
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
 	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 	"github.com/sandbox-agent/sandbox-agent/gateway/api"
+	"github.com/sandbox-agent/sandbox-agent/gateway/forward"
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
 	"github.com/sandbox-agent/sandbox-agent/gateway/lifecycle"
@@ -53,6 +54,7 @@ type Gateway struct {
 	cache     *health.Cache
 	services  *services
 	router    *route.Router
+	forward   *forward.Server
 	api       *grpc.Server
 	agents    [2]*http.Server // of the supervisor listener and of the socket
 	listeners listeners
@@ -120,7 +122,7 @@ func (g *Gateway) wire() {
 		Store: g.store, Drivers: g.drivers, Issue: g.identity.Issue,
 		Disconnect: func(id string) { g.sessions.Close(id) }, Cache: cache, Logger: g.logger,
 	})
-	grpcHealth := newGRPCHealth(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName, sandboxv1.ServiceHealthWatch_ServiceDesc.ServiceName)
+	grpcHealth := newGRPCHealth(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName, sandboxv1.ServiceHealthWatch_ServiceDesc.ServiceName, sandboxv1.ServiceForward_ServiceDesc.ServiceName)
 	g.sessions = session.New(session.Config{
 		Tokens: g.identity, Directory: directory{g.store, g.lifecycle}, Cache: cache,
 		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,
@@ -136,6 +138,7 @@ func (g *Gateway) wire() {
 		Domain: g.cfg.RoutingDomain, Own: g.page(users), Directory: g.services,
 		Relays: relays{g.sessions}, IsAdmin: g.identity.IsAdmin, Logger: g.logger,
 	})
+	g.forward = forward.New(forward.Config{Directory: g.services, Relays: tunnels{g.sessions}, Logger: g.logger})
 	handler := http.NewServeMux()
 	handler.Handle(mux.Path, g.sessions)
 	g.agents[0] = mux.NewServer(handler, g.identity.TLS("http/1.1"), g.logger)
@@ -151,6 +154,7 @@ func (g *Gateway) wire() {
 	)
 	openshellv1.RegisterOpenShellServer(g.api, users)
 	sandboxv1.RegisterServiceHealthWatchServer(g.api, g.watch)
+	sandboxv1.RegisterServiceForwardServer(g.api, g.forward)
 	grpc_health_v1.RegisterHealthServer(g.api, grpcHealth)
 	reflection.Register(g.api)
 }

@@ -126,11 +126,12 @@ func (g *Gateway) drain(hooks Hooks) {
 	}
 }
 
-// stop ends watches, then the servers of users and agents: gracefully, and hard
-// once ctx ends.
+// stop ends watches and forwarded connections, then the servers of users and
+// agents: gracefully, and hard once ctx ends.
 func (g *Gateway) stop(ctx context.Context) {
 	defer context.AfterFunc(ctx, g.api.Stop)()
 	g.watch.Close() // a graceful stop would wait for them
+	g.forward.Close()
 	for _, s := range g.agents {
 		s.Close() // sessions were hijacked and go on; only handshakes are cut
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/api"
+	"github.com/sandbox-agent/sandbox-agent/gateway/forward"
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/gateway/route"
 	"github.com/sandbox-agent/sandbox-agent/gateway/session"
@@ -133,6 +134,20 @@ var _ route.Relays = relays{}
 // OpenRelay implements route.Relays.
 func (r relays) OpenRelay(ctx context.Context, sandboxID, service string) (mux.Duplex, error) {
 	relay, err := r.Server.OpenRelay(ctx, sandboxID, service)
+	if err != nil {
+		return nil, err
+	}
+	return relay, nil
+}
+
+// tunnels are relays for those who forward connections.
+type tunnels struct{ *session.Server }
+
+var _ forward.Relays = tunnels{}
+
+// OpenRelay implements forward.Relays.
+func (t tunnels) OpenRelay(ctx context.Context, sandboxID, service string) (forward.Relay, error) {
+	relay, err := t.Server.OpenRelay(ctx, sandboxID, service)
 	if err != nil {
 		return nil, err
 	}

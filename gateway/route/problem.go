@@ -19,14 +19,14 @@ import (
 // service's, with the word for the reason.
 const ErrorHeader = "Sandbox-Gateway-Error"
 
-// problem is why a request does not reach its service.
-type problem struct {
-	status int
-	reason string // one word
-	text   string // a sentence without its stop
+// Problem is why somebody does not reach a service.
+type Problem struct {
+	Status int    // of HTTP
+	Reason string // one word
+	Text   string // a sentence without its stop
 }
 
-var relayProblems = map[mux.RelayStatus]problem{
+var relayProblems = map[mux.RelayStatus]Problem{
 	mux.RelayUnknownService: {http.StatusBadGateway, "UnknownService", "the agent of the sandbox does not know this service yet"},
 	mux.RelayRefused:        {http.StatusBadGateway, "Refused", "nothing listens on the port of the service"},
 	mux.RelayTimeout:        {http.StatusBadGateway, "Timeout", "the service does not accept connections"},
@@ -36,64 +36,78 @@ var relayProblems = map[mux.RelayStatus]problem{
 	mux.RelayUnreachable:    {http.StatusBadGateway, "Unreachable", "the agent could not connect to the service"},
 }
 
+// Explain finds the words for an error of a Directory or of Relays.
+func Explain(name Name, err error) Problem {
+	if errors.Is(err, ErrNoSandbox) || errors.Is(err, ErrNoService) {
+		return lookupProblem(name, err)
+	}
+	return problemOf(err)
+}
+
+// NotReady is what keeps a service from being asked while its sandbox is in a
+// phase in which services are not served.
+func NotReady(name Name, e Endpoint) Problem {
+	return Problem{http.StatusPreconditionFailed, "NotReady", "sandbox " + name.Sandbox + " is " + e.Phase}
+}
+
 // problemOf finds the words for an error of a relay or of a service.
-func problemOf(err error) problem {
+func problemOf(err error) Problem {
 	refused, ok := errors.AsType[*mux.RelayError](err)
 	switch {
 	case ok:
 		if p, known := relayProblems[refused.Status]; known {
 			return p
 		}
-		return problem{http.StatusBadGateway, "Refused", "the agent of the sandbox refused the connection"}
+		return Problem{http.StatusBadGateway, "Refused", "the agent of the sandbox refused the connection"}
 	case errors.Is(err, mux.ErrTooManyStreams):
 		return relayProblems[mux.RelayTooMany]
 	case errors.Is(err, mux.ErrRelayNoAnswer):
-		return problem{http.StatusBadGateway, "NoAnswer", "the agent of the sandbox does not answer"}
+		return Problem{http.StatusBadGateway, "NoAnswer", "the agent of the sandbox does not answer"}
 	case errors.Is(err, mux.ErrSessionClosed):
-		return problem{http.StatusBadGateway, "Disconnected", "the agent of the sandbox is not connected"}
+		return Problem{http.StatusBadGateway, "Disconnected", "the agent of the sandbox is not connected"}
 	case errors.Is(err, mux.ErrReset), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return problem{http.StatusBadGateway, "Closed", "the service closed the connection without an answer"}
+		return Problem{http.StatusBadGateway, "Closed", "the service closed the connection without an answer"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem{http.StatusGatewayTimeout, "Stalled", "the service takes nothing of the request"}
+		return Problem{http.StatusGatewayTimeout, "Stalled", "the service takes nothing of the request"}
 	}
-	return problem{http.StatusBadGateway, "BadResponse", "what the service answered is not a proper HTTP/1.1 response"}
+	return Problem{http.StatusBadGateway, "BadResponse", "what the service answered is not a proper HTTP/1.1 response"}
 }
 
 // lookupProblem finds the words for an error of the Directory.
-func lookupProblem(name Name, err error) problem {
+func lookupProblem(name Name, err error) Problem {
 	switch {
 	case errors.Is(err, ErrNoSandbox):
-		return problem{http.StatusNotFound, "NoSandbox", "there is no sandbox " + name.Sandbox + " in workspace " + name.Workspace}
+		return Problem{http.StatusNotFound, "NoSandbox", "there is no sandbox " + name.Sandbox + " in workspace " + name.Workspace}
 	case errors.Is(err, ErrNoService) && name.Service == "":
-		return problem{http.StatusNotFound, "NoService", "sandbox " + name.Sandbox + " has no unnamed service"}
+		return Problem{http.StatusNotFound, "NoService", "sandbox " + name.Sandbox + " has no unnamed service"}
 	case errors.Is(err, ErrNoService):
-		return problem{http.StatusNotFound, "NoService", "sandbox " + name.Sandbox + " has no service " + name.Service}
+		return Problem{http.StatusNotFound, "NoService", "sandbox " + name.Sandbox + " has no service " + name.Service}
 	}
-	return problem{http.StatusServiceUnavailable, "Store", "the gateway's store does not answer"}
+	return Problem{http.StatusServiceUnavailable, "Store", "the gateway's store does not answer"}
 }
 
 // serve answers with the problem: as text for people, or as JSON where that is
 // asked for.
-func (p problem) serve(w http.ResponseWriter, r *http.Request) {
+func (p Problem) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	clear(h)
-	h.Set(ErrorHeader, p.reason)
+	h.Set(ErrorHeader, p.Reason)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if p.status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
 	}
-	body := []byte(strconv.Itoa(p.status) + " " + http.StatusText(p.status) + "\n\n" + p.text + ".\n")
+	body := []byte(strconv.Itoa(p.Status) + " " + http.StatusText(p.Status) + "\n\n" + p.Text + ".\n")
 	if wantsJSON(r.Header["Accept"]) {
 		h.Set("Content-Type", "application/json")
 		// Of strings and numbers there is always JSON.
-		body, _ = json.Marshal(map[string]any{"error": map[string]any{"status": p.status, "reason": p.reason, "message": p.text}})
+		body, _ = json.Marshal(map[string]any{"error": map[string]any{"status": p.Status, "reason": p.Reason, "message": p.Text}})
 		body = append(body, '\n')
 	} else {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(p.status)
+	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // an error means that the client has left
 }
 

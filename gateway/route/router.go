@@ -82,20 +82,20 @@ func (h *hop) upstream() string { return "localhost:" + strconv.Itoa(int(h.Port)
 // ServeHTTP implements http.Handler.
 func (r *Router) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	if len(in.Header["Origin"]) > 1 {
-		problem{http.StatusBadRequest, "Origin", "the header Origin is there more than once"}.serve(w, in)
+		Problem{http.StatusBadRequest, "Origin", "the header Origin is there more than once"}.serve(w, in)
 		return
 	}
 	name, place := ParseHost(in.Host, r.cfg.Domain)
 	ask := askOf(in)
 	switch {
 	case place == Nowhere:
-		problem{http.StatusNotFound, "NoName", "the host name is not of the form WORKSPACE--SANDBOX." + r.cfg.Domain + " or WORKSPACE--SANDBOX--SERVICE." + r.cfg.Domain}.serve(w, in)
+		Problem{http.StatusNotFound, "NoName", "the host name is not of the form WORKSPACE--SANDBOX." + r.cfg.Domain + " or WORKSPACE--SANDBOX--SERVICE." + r.cfg.Domain}.serve(w, in)
 	case place == Own && ask.OwnAllows(r.cfg.Domain):
 		// A request before this one may have left a deadline.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		r.cfg.Own.ServeHTTP(w, in)
 	case place == Own || !ask.ServiceAllows(r.cfg.Domain):
-		problem{http.StatusForbidden, "Origin", "this request comes from a page of another site, which may not send it"}.serve(w, in)
+		Problem{http.StatusForbidden, "Origin", "this request comes from a page of another site, which may not send it"}.serve(w, in)
 	default:
 		r.service(w, in, name, ask)
 	}
@@ -117,25 +117,25 @@ func askOf(in *http.Request) Ask {
 // service serves a request of a service.
 func (r *Router) service(w http.ResponseWriter, in *http.Request, name Name, ask Ask) {
 	if !r.enter() {
-		problem{http.StatusServiceUnavailable, "Stopping", "the gateway is stopping"}.serve(w, in)
+		Problem{http.StatusServiceUnavailable, "Stopping", "the gateway is stopping"}.serve(w, in)
 		return
 	}
 	defer r.requests.Done()
 	if in.Method == http.MethodConnect {
-		problem{http.StatusMethodNotAllowed, "Method", "a service is not a proxy"}.serve(w, in)
+		Problem{http.StatusMethodNotAllowed, "Method", "a service is not a proxy"}.serve(w, in)
 		return
 	}
 	e, err := r.cfg.Directory.Endpoint(in.Context(), name)
 	if err != nil {
 		p := lookupProblem(name, err)
-		if p.status == http.StatusServiceUnavailable && in.Context().Err() == nil {
+		if p.Status == http.StatusServiceUnavailable && in.Context().Err() == nil {
 			r.cfg.Logger.Warn("a service could not be looked up", "error", err)
 		}
 		p.serve(w, in)
 		return
 	}
 	if !e.Open {
-		problem{http.StatusPreconditionFailed, "NotReady", "sandbox " + name.Sandbox + " is " + e.Phase}.serve(w, in)
+		NotReady(name, e).serve(w, in)
 		return
 	}
 	h := &hop{Endpoint: e, source: ask.Source(r.cfg.Domain), in: in}
@@ -188,7 +188,7 @@ func (r *Router) failed(w http.ResponseWriter, out *http.Request, err error) {
 	}
 	p := problemOf(err)
 	// The error may quote what a service has sent.
-	r.cfg.Logger.Debug("a request did not reach its service", "reason", p.reason)
+	r.cfg.Logger.Debug("a request did not reach its service", "reason", p.Reason)
 	p.serve(w, hopOf(out.Context()).in)
 }
 
