@@ -20,9 +20,10 @@ MODULE := github.com/sandbox-agent/sandbox-agent
 TOOLS := $(CURDIR)/.tools/bin
 BUF := $(CURDIR)/tools/node_modules/.bin/buf
 BROWSER := $(CURDIR)/test/browser/node_modules/playwright-core/package.json
+RUST := sdk/rust
 TS := sdk/typescript
 PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
-SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_modules,bin,dist,testdata} .)
+SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_modules,target,bin,dist,testdata} .)
 # Where tests keep their files: memory, where there is some, since the store's
 # tests wait for each commit to be on disk.
 SCRATCH := $(firstword $(wildcard /dev/shm) $(TMPDIR) /tmp)
@@ -107,6 +108,14 @@ sdk-typescript: $(TS)/node_modules/.ready $(BUF) ## the TypeScript SDK: its gene
 	diff -r "$$scratch/src/gen" src/gen || { echo "sdk/typescript/src/gen is not what the protos generate (make generate)"; exit 1; }
 	npm test --prefix $(TS)
 
+.PHONY: sdk-rust
+sdk-rust: setup-race ## the Rust SDK: its generated code is current, format, lints, tests, documentation, package (cargo)
+	cd $(RUST); cargo fmt --all --check
+	cd $(RUST); cargo test --quiet --workspace
+	cd $(RUST); cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cd $(RUST); RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps --all-features -p sandbox-agent
+	cd $(RUST); cargo package --quiet --no-verify --allow-dirty -p sandbox-agent
+
 .PHONY: conformance
 conformance: build setup-e2e $(TS)/node_modules/.ready ## one list of behaviour, driven through the Go SDK, the CLI, TypeScript and Rust
 	npm run --silent build --prefix $(TS)
@@ -136,6 +145,10 @@ generate: $(PLUGINS) $(BUF) $(TS)/node_modules/.ready ## Go and TypeScript from 
 	cd api && PATH="$(TOOLS):$$PATH" $(BUF) generate
 	npm run --silent generate --prefix $(TS)
 
+.PHONY: sdk-rust-generate
+sdk-rust-generate: setup-race ## Rust from the protos (cargo)
+	cd $(RUST); cargo run --quiet -p xtask
+
 .PHONY: tools
 tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tools that check and generate need
 
@@ -145,7 +158,7 @@ setup: ## install the Debian packages that any target needs
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist .tools tools/node_modules test/browser/node_modules $(TS)/node_modules $(TS)/dist
+	rm -rf bin dist .tools sdk/rust/target tools/node_modules test/browser/node_modules $(TS)/node_modules $(TS)/dist
 
 # The parts of `make check`, each of which can be run alone.
 

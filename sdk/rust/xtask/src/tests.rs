@@ -1,9 +1,9 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//! The golden vectors' JSON, which the crate itself does not read: it has to
-//! encode to the bytes beside it, and to what the generated code makes of bytes
-//! with fields that it does not know.
+//! That the generated code is current. And the golden vectors' JSON, which the
+//! crate itself does not read: it has to mean what the bytes beside it do, and
+//! what the generated code keeps of bytes with fields that it does not know.
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -43,7 +43,7 @@ fn known(message: &str, wire: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn json_encodes_to_the_same_bytes() {
+fn json_means_what_the_bytes_do() {
     let pool = DescriptorPool::from_file_descriptor_set(descriptors().expect("protos"))
         .expect("descriptors");
     let cases: Value = serde_json::from_str(&read("cases.json")).expect("JSON");
@@ -61,15 +61,29 @@ fn json_encodes_to_the_same_bytes() {
             .expect("a message of the API");
         let text = read(&format!("vectors/{name}.json"));
         let mut reader = serde_json::Deserializer::from_str(&text);
-        let encoded = DynamicMessage::deserialize(kind, &mut reader)
-            .expect(name)
-            .encode_to_vec();
+        let from_json = DynamicMessage::deserialize(kind.clone(), &mut reader).expect(name);
         let wire = match case["unknown_fields"] == json!(true) {
             true => known(message, &bytes(name)),
             false => bytes(name),
         };
-        assert_eq!(encoded, wire, "{name}");
+        let from_wire = DynamicMessage::decode(kind, wire.as_slice()).expect(name);
+        assert_eq!(from_json, from_wire, "{name}");
         seen += 1;
     }
     assert!(seen >= 40, "{seen} vectors: where are the others?");
+}
+
+#[test]
+fn the_generated_code_is_current() {
+    let (there, made) = (
+        files(&out()).expect("src/generated"),
+        generate().expect("protos"),
+    );
+    for name in there.keys().chain(made.keys()) {
+        let same = there.get(name) == made.get(name);
+        assert!(
+            same,
+            "src/generated/{name} is not what the protos generate (make sdk-rust-generate)"
+        );
+    }
 }
