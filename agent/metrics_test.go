@@ -181,3 +181,32 @@ func TestAStaleVerdictIsNaN(t *testing.T) {
 		}
 	})
 }
+
+// 10,000 services that came and went leave no series behind, and nothing in
+// memory, whether somebody scrapes or not.
+func TestChurnLeavesNoSeries(t *testing.T) {
+	c, tracker, reg := newMetrics(t)
+	before := len(series(t, reg))
+	for first := uint64(1); first <= 10_000; first += probe.MaxServices {
+		var services []probe.Service
+		for i := range uint64(probe.MaxServices) {
+			services = append(services, svc(fmt.Sprint("s", first+i), first+i, uint16(1+i)))
+		}
+		tracker.Services(services, time.Now())
+		for _, s := range services {
+			c.attempted(s, probe.Attempt{Outcome: probe.Pass})
+		}
+	}
+	if got := len(series(t, reg)); got <= before {
+		t.Fatal("the present services have no series: this test shows nothing")
+	}
+	tracker.Services(nil, time.Now())
+	if got := len(series(t, reg)); got != before {
+		t.Errorf("%d series are left, %d before", got, before)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.services); n != 0 {
+		t.Errorf("%d services are still counted", n)
+	}
+}
