@@ -51,13 +51,14 @@ func TestT26RollingRestarts(t *testing.T) {
 		t.Skip("TEST_DATABASE_URL is not set: make e2e-balancer sets it")
 	}
 	f := newFleet(t)
+	f.balance()
 	f.cli(0, "sandbox", "create", "web", "--expose", "8080", "--expose-readiness-path", "/readyz")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	loads := []*load{
 		f.load(ctx, "HTTP, kept alive", f.get(&http.Transport{MaxIdleConnsPerHost: 10})),
 		f.load(ctx, "HTTP, a connection each", f.get(&http.Transport{DisableKeepAlives: true})),
-		f.load(ctx, "gRPC", f.getService()),
+		f.load(ctx, "gRPC", f.getService("web")),
 	}
 	for i := range restarts {
 		f.restart(i % 2)
@@ -101,7 +102,6 @@ func newFleet(t *testing.T) *fleet {
 		f.start(i)
 		t.Cleanup(func() { f.gateways[i].Stop() })
 	}
-	f.balance()
 	return f
 }
 
@@ -256,7 +256,7 @@ func (f *fleet) get(transport *http.Transport) func(context.Context) error {
 }
 
 // getService returns a request through the balancer's API frontend.
-func (f *fleet) getService() func(context.Context) error {
+func (f *fleet) getService(name string) func(context.Context) error {
 	token, err := os.ReadFile(filepath.Join(f.beds[0].State, "admin.token"))
 	if err != nil {
 		f.t.Fatal(err)
@@ -269,7 +269,7 @@ func (f *fleet) getService() func(context.Context) error {
 	}
 	f.t.Cleanup(func() { client.Close() })
 	return func(ctx context.Context) error {
-		_, err := client.GetService(ctx, &openshellv1.GetServiceRequest{Sandbox: "web"})
+		_, err := client.GetService(ctx, &openshellv1.GetServiceRequest{Sandbox: name})
 		return err
 	}
 }
