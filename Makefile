@@ -112,6 +112,7 @@ sdk-typescript: $(TS)/node_modules/.ready $(BUF) ## the TypeScript SDK: its gene
 sdk-rust: setup-race ## the Rust SDK: its generated code is current, format, lints, tests, documentation, package (cargo)
 	cd $(RUST); cargo fmt --all --check
 	cd $(RUST); cargo test --quiet --workspace
+	cd $(RUST); cargo check --quiet --lib # without the feature that tests have
 	cd $(RUST); cargo clippy --quiet --workspace --all-targets -- -D warnings
 	cd $(RUST); RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps --all-features -p sandbox-agent
 	cd $(RUST); cargo package --quiet --no-verify --allow-dirty -p sandbox-agent
@@ -158,7 +159,7 @@ setup: ## install the Debian packages that any target needs
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist .tools sdk/rust/target tools/node_modules test/browser/node_modules $(TS)/node_modules $(TS)/dist
+	rm -rf bin dist .tools $(RUST)/target tools/node_modules test/browser/node_modules $(TS)/node_modules $(TS)/dist
 
 # The parts of `make check`, each of which can be run alone.
 

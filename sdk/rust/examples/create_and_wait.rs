@@ -1,11 +1,12 @@
 // Copyright The sandbox-agent Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//! Creates a sandbox, waits until its service is ready, calls it, deletes the
-//! sandbox.
+//! Creates a sandbox, waits until its service is ready, says where and how it
+//! is, and deletes the sandbox. With a command the gateway's local driver runs
+//! it; without one the sandbox is somebody else's to start.
 //!
 //! ```sh
-//! cargo run --example create_and_wait -- demo 8080 /readyz
+//! cargo run --example create_and_wait -- demo 8080 / python3 -m http.server 8080
 //! ```
 
 use std::env;
@@ -15,17 +16,18 @@ use std::time::Duration;
 
 use sandbox_agent::api::openshell::v1::{
     CreateSandboxRequest, DeleteSandboxRequest, HttpReadinessCheck, SandboxServiceExposure,
+    SandboxSpec,
 };
 use sandbox_agent::{Client, Health, Options, wait_request};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
-    let [name, port, path] = args.as_slice() else {
-        eprintln!("usage: create_and_wait SANDBOX PORT READINESS_PATH");
+    let [name, port, path, command @ ..] = args.as_slice() else {
+        eprintln!("usage: create_and_wait SANDBOX PORT READINESS_PATH [COMMAND ...]");
         return ExitCode::from(2);
     };
-    match run(name, port, path).await {
+    match run(name, port, path, command).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(err) => {
             eprintln!("create_and_wait: {err}");
@@ -34,15 +36,25 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(name: &str, port: &str, path: &str) -> Result<(), Box<dyn Error>> {
+async fn run(name: &str, port: &str, path: &str, command: &[String]) -> Result<(), Box<dyn Error>> {
     let client = Client::connect(Options::discover()?)?;
     let exposure = SandboxServiceExposure {
         service: String::new(),
         target_port: port.parse()?,
         readiness_check: Some(HttpReadinessCheck { path: path.into() }),
     };
+    let driver = if command.is_empty() {
+        "external"
+    } else {
+        "local"
+    };
     let request = CreateSandboxRequest {
         name: name.into(),
+        annotations: [("sandbox-agent.dev/driver".to_owned(), driver.to_owned())].into(),
+        spec: Some(SandboxSpec {
+            command: command.to_vec(),
+            ..Default::default()
+        }),
         service_exposures: vec![exposure],
         ..Default::default()
     };
