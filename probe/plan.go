@@ -41,6 +41,7 @@ type entry struct {
 	passed     bool
 	quickMade  int
 	quickAt    time.Time // of the next quick attempt; zero if none is due
+	retried    bool      // an attempt that could not tell was made again
 	queued     bool
 	extra      bool      // whether the attempt queued or in flight is off the timer
 	started    time.Time // of the attempt in flight
@@ -184,13 +185,25 @@ func (p *plan) done(e *entry, a Attempt, now time.Time) (v Verdict, changed, cur
 	}
 	v, changed = e.judge.Observe(a, e.extra)
 	e.passed = e.passed || a.Outcome == Pass
-	if delay, ok := quickDelay(e.passed, e.quickMade, now.Sub(e.configured), a.Reason); ok {
-		if at := now.Add(delay); quickFits(at, a.Latency, p.next) {
-			e.quickAt = at
-			e.quickMade++
-		}
-	}
+	p.quicken(e, a, now)
 	return v, changed, true, p.settle(e)
+}
+
+// quicken decides whether e is attempted again before the next round.
+func (p *plan) quicken(e *entry, a Attempt, now time.Time) {
+	if a.conclusive() {
+		e.retried = false
+	}
+	delay, ok := quickDelay(e.passed, e.quickMade, now.Sub(e.configured), a.Reason)
+	if e.passed && !a.conclusive() && !e.retried {
+		// Once: after a thaw the round may be far, and whoever is starved all
+		// the time must not work more for it.
+		delay, ok, e.retried = quickMax, true, true
+	}
+	if at := now.Add(delay); ok && quickFits(at, a.Latency, p.next) {
+		e.quickAt = at
+		e.quickMade++
+	}
 }
 
 // suspended takes note that this process did not run for a while before now, of

@@ -112,3 +112,36 @@ func TestLatenessOfTurnsDoesNotAddUp(t *testing.T) {
 		t.Errorf("the last of %d started after %v", started, took)
 	}
 }
+
+// T12: an attempt that could not tell is made again once, so that a verdict
+// does not wait for a round that may be far; not more often, so that an agent
+// that is starved all the time does not work more for it.
+func TestInconclusiveIsRetriedOnce(t *testing.T) {
+	t0 := time.Now()
+	p := newPlan(t0)
+	p.replace([]Service{{Name: "web", Revision: 1, Target: Target{Port: 80}}}, t0)
+	attempt := func(now time.Time, o Outcome, r Reason) {
+		t.Helper()
+		p.due(now)
+		e := p.start(now)
+		if e == nil {
+			t.Fatalf("no attempt at %v", now.Sub(t0))
+		}
+		p.done(e, Attempt{Outcome: o, Reason: r, Start: now, End: now}, now)
+	}
+	at := func(d time.Duration) time.Time { return t0.Add(d) }
+	attempt(at(0), Pass, OK)
+	attempt(at(5*time.Second), Inconclusive, Late)
+	if got := p.wake(); !got.Equal(at(6 * time.Second)) {
+		t.Fatalf("the next attempt is at %v, want 6s", got.Sub(t0))
+	}
+	attempt(at(6*time.Second), Inconclusive, Late)
+	if got := p.wake(); !got.Equal(at(10 * time.Second)) {
+		t.Fatalf("after a second one the next attempt is at %v, want 10s", got.Sub(t0))
+	}
+	attempt(at(10*time.Second), Pass, OK)
+	attempt(at(15*time.Second), Inconclusive, Late)
+	if got := p.wake(); !got.Equal(at(16 * time.Second)) {
+		t.Fatalf("in another row the next attempt is at %v, want 16s", got.Sub(t0))
+	}
+}
