@@ -32,6 +32,8 @@ type app struct {
 	terminal func(w io.Writer) (width int, ok bool)
 	// height returns how many lines that terminal has; 0 if nobody knows.
 	height func(w io.Writer) int
+	// launch runs another program and waits for its end.
+	launch func(ctx context.Context, name string, args ...string) error
 
 	flags globals
 	where target // set once the gateway is found; for messages
@@ -52,7 +54,7 @@ type globals struct {
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{
 		env: environment(env), stdin: stdin, stdout: stdout, stderr: stderr,
-		now: time.Now, euid: os.Geteuid(), terminal: terminalOf, height: heightOf,
+		now: time.Now, euid: os.Geteuid(), terminal: terminalOf, height: heightOf, launch: launch,
 	}
 	return a.run(ctx, args)
 }

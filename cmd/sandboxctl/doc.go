@@ -15,5 +15,6 @@
 // found, 4 timed out.
 //
 // One file per command, sandbox_create.go and so on, each of them a function of
-// *app; app.go holds what they share. Nothing runs beside the command itself.
+// *app; app.go holds what they share. Nothing runs beside the command itself,
+// except the connections that service forward carries.
 package main

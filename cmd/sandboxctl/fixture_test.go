@@ -44,6 +44,8 @@ type fixture struct {
 	width        int // of the terminal
 	height       int
 	tty          bool
+	launched     [][]string // programs
+	launchErr    error
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -71,7 +73,7 @@ func (f *fixture) run(t *testing.T, args ...string) result {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := f.app(&out, &errs)
-	if len(args) > 1 && args[0] == "service" && args[1] == "watch" {
+	if len(args) > 1 && args[0] == "service" && (args[1] == "watch" || args[1] == "forward") {
 		a.stdout = &interrupting{&out, cancel} // somebody has seen enough
 	}
 	r := result{code: a.run(ctx, args)}
@@ -94,6 +96,10 @@ func (f *fixture) app(stdout, stderr io.Writer) *app {
 		now: func() time.Time { return today }, euid: 1000,
 		terminal: func(io.Writer) (int, bool) { return f.width, f.tty },
 		height:   func(io.Writer) int { return f.height },
+		launch: func(_ context.Context, name string, args ...string) error {
+			f.launched = append(f.launched, append([]string{name}, args...))
+			return f.launchErr
+		},
 	}
 }
 

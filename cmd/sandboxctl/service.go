@@ -15,7 +15,8 @@ import (
 
 func (a *app) serviceCommand() *cobra.Command {
 	cmd := group("service", "Expose services of sandboxes and see how they are",
-		a.serviceExpose(), a.serviceGet(), a.serviceList(), a.serviceWatch(), a.serviceWait(), a.serviceHistory(), a.serviceDelete())
+		a.serviceExpose(), a.serviceGet(), a.serviceList(), a.serviceWatch(), a.serviceWait(), a.serviceHistory(),
+		a.serviceOpen(), a.serviceForward(), a.serviceDelete())
 	cmd.Example = `  sandboxctl service expose web 8080 --readiness-path /readyz
   sandboxctl service list`
 	return cmd

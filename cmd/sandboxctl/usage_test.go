@@ -26,7 +26,7 @@ func TestUsageErrors(t *testing.T) {
 		{"sandbox", "sandbox: needs a command: one of create, delete, get, list, start, stop"},
 		{"sandbox make", `sandbox: there is no command "make": it is one of create, delete, get, list, start, stop`},
 		{"sandbox lst", `sandbox: there is no command "lst": did you mean get or list?`},
-		{"service", "service: needs a command: one of delete, expose, get, history, list, wait, watch"},
+		{"service", "service: needs a command: one of delete, expose, forward, get, history, list, open, wait, watch"},
 		{"gateway", "gateway: needs a command: one of status"},
 		{"gateway stat", `did you mean status?`},
 

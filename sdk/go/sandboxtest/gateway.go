@@ -39,6 +39,7 @@ func compareKeys(a, b key) int {
 type Gateway struct {
 	openshellv1.UnimplementedOpenShellServer
 	sandboxv1.UnimplementedServiceHealthWatchServer
+	sandboxv1.UnimplementedServiceForwardServer
 	o Options
 
 	mu        sync.Mutex

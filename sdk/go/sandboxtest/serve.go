@@ -84,6 +84,7 @@ func serve(t testing.TB, g *Gateway, lis net.Listener, opts ...grpc.ServerOption
 	server := grpc.NewServer(opts...)
 	openshellv1.RegisterOpenShellServer(server, g)
 	sandboxv1.RegisterServiceHealthWatchServer(server, g)
+	sandboxv1.RegisterServiceForwardServer(server, g)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(lis) }()
 	t.Cleanup(func() {

@@ -1,0 +1,148 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// T21: whoever connects to the local port has the service, byte for byte, and
+// the reply after the end of the question.
+func TestServiceForward(t *testing.T) {
+	f := newFixture(t)
+	f.fill()
+	for _, args := range [][]string{{"service", "forward", "web"}, {"service", "forward", "web", "docs"}} {
+		w := f.watching(t, args...)
+		line := w.line("Forwarding 127.0.0.1:")
+		addr := strings.Fields(line)[1]
+		for _, size := range []int{0, 5, 1 << 20} {
+			question := bytes.Repeat([]byte{'x'}, size)
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = c.Write(question)
+				_ = c.(*net.TCPConn).CloseWrite()
+			}()
+			if got, err := io.ReadAll(c); !bytes.Equal(got, question) || err != nil {
+				t.Errorf("%d of %d bytes came back, %v", len(got), size, err)
+			}
+			_ = c.Close()
+		}
+		w.end()
+		if code := <-w.exit; code != exitDone {
+			t.Errorf("interrupted: exit %d: %s", code, w.errs)
+		}
+	}
+}
+
+// A service that goes away fails each connection, with words, and not the
+// command.
+func TestServiceForwardSurvives(t *testing.T) {
+	f := newFixture(t)
+	f.fill()
+	w := f.watching(t, "service", "forward", "web", "-o", "json")
+	var said struct{ LocalAddress string }
+	var text strings.Builder
+	for !strings.Contains(text.String(), "}") {
+		text.WriteString(w.line(""))
+	}
+	if err := json.Unmarshal([]byte(text.String()), &said); err != nil {
+		t.Fatalf("%v in %s", err, text.String())
+	}
+	if r := f.run(t, "service", "delete", "web"); r.code != exitDone {
+		t.Fatal(r.err)
+	}
+	for range 2 {
+		c, err := net.Dial("tcp", said.LocalAddress)
+		if err != nil {
+			continue // the reset was faster than the answer to the dial
+		}
+		if _, err := io.ReadAll(c); err == nil {
+			t.Error("a connection to a service that is gone ends in good order")
+		}
+		_ = c.Close()
+	}
+	w.end()
+	if code := <-w.exit; code != exitDone || strings.Count(w.errs.String(), "a connection failed: ") != 2 {
+		t.Errorf("exit %d, said %q", code, w.errs)
+	}
+}
+
+func TestServiceForwardPort(t *testing.T) {
+	f := newFixture(t)
+	f.fill()
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"web", "--local", port}, exitFailed, "address already in use"},
+		{[]string{"web", "--local", "0"}, exitUsage, "--local: port \"0\""},
+		{[]string{"web", "none"}, exitNotFound, "none"},
+		{[]string{}, exitUsage, "SANDBOX"},
+	} {
+		r := f.run(t, append([]string{"service", "forward"}, tt.args...)...)
+		if r.code != tt.code || !strings.Contains(r.err, tt.says) {
+			t.Errorf("%v: exit %d, said %q", tt.args, r.code, r.err)
+		}
+	}
+	// A port that is taken is no reason to fail unless it was asked for.
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := listenLocal(t.Context(), 0, uint32(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+}
+
+func TestServiceOpen(t *testing.T) {
+	f := newFixture(t)
+	f.fill()
+	const url = "http://default--web--docs.sandbox.localhost:17680/"
+	if r := f.run(t, "service", "open", "web", "docs"); r.out != url+"\n" || r.err != "" || f.launched != nil {
+		t.Errorf("%+v, launched %v", r, f.launched)
+	}
+	// Health gates nothing, and is told.
+	if r := f.run(t, "service", "open", "api"); r.code != exitDone || !strings.HasPrefix(r.out, "http://default--api.") || !strings.Contains(r.err, "Unresponsive") {
+		t.Errorf("%+v", r)
+	}
+	f.env["BROWSER"] = "firefox"
+	if r := f.run(t, "service", "open", "web", "docs", "--browser"); r.code != exitDone || !reflect.DeepEqual(f.launched, [][]string{{"firefox", url}}) {
+		t.Errorf("%+v, launched %v", r, f.launched)
+	}
+	f.launchErr = errors.New("no display")
+	if r := f.run(t, "service", "open", "web", "docs", "--browser"); r.code != exitFailed || r.out != url+"\n" || !strings.Contains(r.err, "BROWSER") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What a gateway calls a URL is not run.
+func TestBrowseOpensWebPagesOnly(t *testing.T) {
+	f := newFixture(t)
+	a := f.app(io.Discard, io.Discard)
+	for _, bad := range []string{"", "javascript:alert(1)", "file:///etc/passwd", "-version", "http:///x", "https:x"} {
+		if err := a.browse(t.Context(), bad); err == nil || f.launched != nil {
+			t.Errorf("%q: %v, launched %v", bad, err, f.launched)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright The sandbox-agent Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
+)
+
+// connectionChunk is how much is sent in one message.
+const connectionChunk = 32 << 10
+
+// Connection is a connection to a service, through the gateway: the bytes of a
+// TCP connection to its port, as somebody inside the sandbox would have it. One
+// goroutine may read while another writes; Close may be called by any.
+type Connection struct {
+	stream grpc.BidiStreamingClient[sandboxv1.ForwardRequest, sandboxv1.ForwardResponse]
+	cancel context.CancelFunc
+	rest   []byte // of the reader: received and not read
+	ended  bool   // of the reader: the service has ended its direction
+}
+
+// ConnectService opens a connection to a service and returns when the service
+// has accepted it. ctx is for the whole life of the connection: when it ends,
+// the connection is reset.
+//
+// Errors: ErrNotFound; ErrFailedPrecondition if the sandbox is not ready;
+// ErrResourceExhausted if the sandbox has too many connections; ErrUnavailable
+// if nothing listens on the port or the agent is not connected.
+func (c *Client) ConnectService(ctx context.Context, target *sandboxv1.ForwardTarget) (*Connection, error) {
+	const op = "ConnectService"
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := sandboxv1.NewServiceForwardClient(c.conn).Forward(ctx)
+	if err == nil {
+		// A refusal shows itself in Recv.
+		_ = stream.Send(&sandboxv1.ForwardRequest{Message: &sandboxv1.ForwardRequest_Target{Target: target}})
+		var m *sandboxv1.ForwardResponse
+		if m, err = stream.Recv(); err == nil && m.GetAccepted() == nil {
+			err = fmt.Errorf("the gateway does not begin with its answer")
+		}
+	}
+	if err != nil {
+		cancel()
+		return nil, wrap(op, err)
+	}
+	return &Connection{stream: stream, cancel: cancel}, nil
+}
+
+// Read reads what the service has sent. io.EOF means that the service has ended
+// its direction; any other error that something may be missing.
+func (c *Connection) Read(p []byte) (int, error) {
+	for len(c.rest) == 0 {
+		if c.ended {
+			return 0, io.EOF
+		}
+		m, err := c.stream.Recv()
+		if err == io.EOF { // both directions have ended, and nobody said so
+			return 0, io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return 0, wrap("Read", err)
+		}
+		c.rest, c.ended = m.GetData(), m.GetEnd() != nil
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// Write sends p and returns when all of it is on its way. io.ErrClosedPipe means
+// that the connection has ended; Read says why.
+func (c *Connection) Write(p []byte) (int, error) {
+	for sent := 0; ; {
+		part := p[sent:min(len(p), sent+connectionChunk)]
+		if len(part) == 0 {
+			return sent, nil
+		}
+		switch err := c.stream.Send(&sandboxv1.ForwardRequest{Message: &sandboxv1.ForwardRequest_Data{Data: part}}); {
+		case err == io.EOF:
+			return sent, io.ErrClosedPipe
+		case err != nil:
+			return sent, wrap("Write", err)
+		}
+		sent += len(part)
+	}
+}
+
+// CloseWrite ends the direction to the service, which goes on with the other.
+func (c *Connection) CloseWrite() error { return wrap("CloseWrite", c.stream.CloseSend()) }
+
+// Close ends the connection. One whose directions have not both ended is reset.
+func (c *Connection) Close() error {
+	c.cancel()
+	return nil
+}
