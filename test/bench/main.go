@@ -26,6 +26,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"GetService over loopback", getService},
+		{"relay beside a plain reverse proxy", relay},
 	}
 }
 
@@ -47,6 +48,10 @@ func main() {
 
 // run measures every part whose name contains the first argument.
 func run(ctx context.Context, args []string, out io.Writer) int {
+	if len(args) == 2 && args[0] == proxyCommand {
+		fmt.Fprintln(os.Stderr, servePlainProxy(args[1], out))
+		return 1
+	}
 	filter := strings.Join(args, " ")
 	fmt.Fprintf(out, "%s, %s/%s, %d cores, %s\n", time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 	for _, p := range parts() {
