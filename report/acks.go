@@ -13,6 +13,7 @@ import (
 type ack struct {
 	sequence uint64
 	at       time.Time
+	trip     time.Duration // since its report was sent: it was under way for at most that long
 }
 
 // acks remembers the acknowledgements of one session that a report may still
@@ -23,13 +24,13 @@ type acks struct {
 
 // newAcks returns the acks of a session that was opened at the given instant:
 // its opening counts as acknowledgement 0.
-func newAcks(opened time.Time) *acks { return &acks{list: []ack{{0, opened}}} }
+func newAcks(opened time.Time) *acks { return &acks{list: []ack{{at: opened}}} }
 
 // received takes note of an acknowledgement and forgets those that no fresh
 // observation can need: of all that are older than the attempt of the oldest
 // fresh observation can be, only the newest may be the last one before it.
-func (a *acks) received(sequence uint64, now time.Time) {
-	a.list = append(a.list, ack{sequence, now})
+func (a *acks) received(sequence uint64, now time.Time, trip time.Duration) {
+	a.list = append(a.list, ack{sequence, now, trip})
 	drop := 0
 	for drop+1 < len(a.list) && now.Sub(a.list[drop+1].at) > probe.StaleAfter+probe.AttemptTimeout {
 		drop++

@@ -20,7 +20,7 @@ func TestWhichAcknowledgementIsNamed(t *testing.T) {
 	received := func() *acks {
 		a := newAcks(t0)
 		for i := 1; i <= 5; i++ {
-			a.received(uint64(i), at(float64(i*5)))
+			a.received(uint64(i), at(float64(i*5)), 0)
 		}
 		return a
 	}
@@ -70,12 +70,12 @@ func TestAnObservationFromBeforeTheSession(t *testing.T) {
 func TestForgottenAcknowledgementsAreNotMissed(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		a, all := newAcks(t0), []ack{{0, t0}}
+		a, all := newAcks(t0), []ack{{at: t0}}
 		now := t0
 		for i := range uint64(60) {
 			now = now.Add(time.Duration(rng.Int64N(int64(10 * time.Second))))
-			a.received(i+1, now)
-			all = append(all, ack{i + 1, now})
+			a.received(i+1, now, 0)
+			all = append(all, ack{i + 1, now, 0})
 			now = now.Add(time.Duration(rng.Int64N(int64(2 * time.Second))))
 			start := now.Add(-time.Duration(rng.Int64N(int64(16 * time.Second))))
 			v := passed(start, time.Duration(rng.Int64N(int64(time.Second))))
@@ -95,7 +95,7 @@ func TestForgottenAcknowledgementsAreNotMissed(t *testing.T) {
 		}
 		if seed == 0 {
 			for i := range uint64(1000) {
-				a.received(i, now.Add(time.Duration(i)*5*time.Second))
+				a.received(i, now.Add(time.Duration(i)*5*time.Second), 0)
 			}
 			if n := len(a.list); n > 5 {
 				t.Errorf("%d acknowledgements are remembered", n)

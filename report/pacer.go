@@ -14,8 +14,8 @@ type Pacer struct {
 	unacked  uint64 // sequence of the report under way; 0 if none
 	stopping bool   // the report under way says that the agent leaves
 	pending  bool
-	sent     time.Time     // when the report under way was
-	trip     time.Duration // from the sending of the last acknowledged report to its acknowledgement
+	sent     time.Time // when the report under way was
+	named    ack       // what it names
 	again    bool
 }
 
@@ -39,14 +39,13 @@ func (p *Pacer) Acked(seq uint64, now time.Time) (done bool) {
 	if seq == 0 || seq > p.sequence {
 		return false // never sent
 	}
-	p.acks.received(seq, now)
+	trip := now.Sub(p.sent)
+	p.acks.received(seq, now, trip)
 	if seq != p.unacked {
 		return false
 	}
 	p.unacked = 0
-	trip := now.Sub(p.sent)
-	p.again = p.trip-trip >= weakBy
-	p.trip = trip
+	p.again = p.named.trip-trip >= weakBy
 	return p.stopping
 }
 
@@ -69,7 +68,7 @@ func (p *Pacer) Next(newest func() Snapshot, now time.Time) (Report, bool) {
 	snap := newest()
 	seen := p.acks.before(oldestFresh(snap, now))
 	p.sequence++
-	p.unacked, p.pending, p.stopping, p.sent = p.sequence, false, snap.Stop != nil, now
+	p.unacked, p.pending, p.stopping, p.sent, p.named = p.sequence, false, snap.Stop != nil, now, seen
 	return Report{
 		Sequence: p.sequence,
 		AckSeen:  seen.sequence,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
+	"github.com/sandbox-agent/sandbox-agent/probe"
 )
 
 // TestAgain: another observation is worth while when the acknowledgement that a
@@ -69,4 +70,36 @@ func TestPublishObservesAgain(t *testing.T) {
 		}
 		p.running(t)
 	})
+}
+
+// T12: a report that left between the slow acknowledgement and the first new
+// observation proves nothing new, and does not use the second look up.
+func TestAgainIsDecidedByWhatTheReportNames(t *testing.T) {
+	now := time.Now()
+	p := NewPacer(now)
+	began := now // of the attempt in the snapshot
+	report := func(trip time.Duration) bool {
+		t.Helper()
+		p.Ready()
+		r, ok := p.Next(func() Snapshot {
+			v := probe.Verdict{Latest: probe.Attempt{Start: began}, Observed: began, Conclusive: began, ConclusiveStart: began}
+			return Snapshot{Entries: []Entry{{Verdict: v}}}
+		}, now)
+		if !ok {
+			t.Fatal("no report")
+		}
+		now = now.Add(trip)
+		p.Acked(r.Sequence, now)
+		return p.Again()
+	}
+	if report(9 * time.Second) {
+		t.Fatal("again, after an acknowledgement that was slow itself")
+	}
+	if report(time.Millisecond) {
+		t.Fatal("again, though the report held what was observed before")
+	}
+	began = now.Add(-500 * time.Microsecond) // after the slow acknowledgement, before the quick one
+	if !report(time.Millisecond) {
+		t.Fatal("not again, though the report names the slow acknowledgement")
+	}
 }
