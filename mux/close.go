@@ -37,7 +37,6 @@ type ending byte
 
 const (
 	closing   ending = iota // our end now, a reset if the peer's does not come
-	finishing               // our end once the peer's has come in a moment, else a reset
 	resetting               // a reset now
 )
 
@@ -66,39 +65,28 @@ func (s *Stream) shut(how ending) error {
 // sends it has to hear of it too.
 func (s *Stream) depart(how ending) {
 	defer s.session.forget(s)
-	if how != resetting {
+	if how == closing {
 		s.reading <- struct{}{} // a reader that was woken must have left
 		defer func() { <-s.reading }()
-	}
-	if how == closing {
 		_ = s.y.Close()
 	}
 	if s.opened {
 		<-s.session.slots
 	}
-	reset := true
-	switch how {
-	case closing:
-		reset = !s.linger(lingerMax)
-	case finishing:
-		if reset = !s.linger(lingerGrace); !reset {
-			_ = s.y.Close()
-		}
-	}
-	if reset && !s.session.ended() {
+	if (how == resetting || !s.linger()) && !s.session.ended() {
 		s.session.conn.reset(s.y.StreamID())
 	}
 }
 
-// linger waits for the peer's end, at most for limit, and reports whether it
-// came. It is the reader meanwhile.
-func (s *Stream) linger(limit time.Duration) bool {
+// linger waits for the peer's end and reports whether it came. It is the reader
+// meanwhile.
+func (s *Stream) linger() bool {
 	defer s.session.lingering.Add(-1)
 	if s.session.lingering.Add(1) > maxLingering {
 		return false
 	}
 	grace := time.Now().Add(lingerGrace)
-	_ = s.y.SetReadDeadline(time.Now().Add(limit))
+	_ = s.y.SetReadDeadline(time.Now().Add(lingerMax))
 	if s.session.woken() {
 		return true
 	}

@@ -173,11 +173,6 @@ func (r *Relay) SetReadDeadline(t time.Time) error {
 	return r.Stream.SetReadDeadline(t)
 }
 
-// Close ends the relay and returns at once. A service that has said all it had
-// to say sees an orderly end. One that has not said its last word within a
-// second, or goes on for long, sees its connection reset: nobody listens.
-func (r *Relay) Close() error { return r.shut(finishing) }
-
 // Answer sends the agent's answer to a relay stream, once and before all else.
 // It does not wait behind what other relays have to send. After anything but
 // RelayAccepted the stream is to be closed.

@@ -204,31 +204,3 @@ func TestJoinKeepsTheLastWords(t *testing.T) {
 		}
 	}
 }
-
-// A Relay that its user leaves early is reset soon, and one whose service has
-// ended is closed in good order.
-func TestRelayClose(t *testing.T) {
-	testkit.Bubble(t, func(t *testing.T) {
-		ends := make(chan error, 1)
-		talk := func(s *mux.Stream) {
-			_ = s.Answer(mux.RelayAccepted)
-			write(t, s, "all there is")
-			if string(s.Header()) == "ends" {
-				_ = s.CloseWrite()
-			}
-			_, err := io.Copy(io.Discard, s)
-			ends <- err
-			_ = s.Close()
-		}
-		for service, want := range map[string]error{"ends": nil, "goes on": mux.ErrReset} {
-			_, g := muxtest.Pair(t, config(t, talk), config(t, nil))
-			r := relay(t, g, service)
-			readN(t, r, 12)
-			start := time.Now()
-			_ = r.Close()
-			if err := <-ends; !errors.Is(err, want) || time.Since(start) > time.Second {
-				t.Errorf("%s: %v after %v", service, err, time.Since(start))
-			}
-		}
-	})
-}

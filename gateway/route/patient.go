@@ -5,6 +5,7 @@ package route
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -21,6 +22,11 @@ type patient struct {
 	early    *bufio.Reader // what was read ahead; nil once it is used up
 	half     atomic.Bool
 	extended atomic.Int64 // when the deadline for writing was set, in Unix nanoseconds
+
+	// Of a relay: the context of the request that it is given to, and whether
+	// that request was given up.
+	given   atomic.Pointer[context.Context]
+	aborted atomic.Bool
 }
 
 // Write writes as long as there is progress.
@@ -51,6 +57,16 @@ func (p *patient) CloseWrite() error {
 	p.half.Store(true)
 	_ = p.SetReadDeadline(time.Now().Add(p.patience.Linger))
 	return p.Duplex.CloseWrite()
+}
+
+// Close ends the connection: a relay whose request was given up, by a reset.
+func (p *patient) Close() error {
+	ctx := p.given.Load()
+	if p.aborted.Load() || ctx != nil && (*ctx).Err() != nil {
+		mux.Abort(p.Duplex)
+		return nil
+	}
+	return p.Duplex.Close()
 }
 
 // closeOnly is a connection without half-close.

@@ -5,9 +5,12 @@ package route
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -43,10 +46,83 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	e := &exchange{ctx: r.Context()}
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { e.over(info.Conn) },
+	}))
+	via := t.single
 	if repeatable(r) {
-		return t.kept.RoundTrip(r)
+		via = t.kept
 	}
-	return t.single.RoundTrip(r)
+	resp, err := via.RoundTrip(r)
+	switch {
+	case err != nil:
+	case resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols:
+		e.end()
+	default:
+		resp.Body = &body{resp.Body, e}
+	}
+	return resp, err
+}
+
+// exchange is a request and its response on a relay. Who gives it up half way
+// resets the relay, so that the service does not go on for nobody; what has
+// come to its end is closed in good order.
+type exchange struct {
+	ctx  context.Context
+	mu   sync.Mutex
+	conn *patient
+}
+
+// over says on which relay it is: a second one, if the first was dead.
+func (e *exchange) over(conn net.Conn) {
+	p, ok := conn.(*patient)
+	if !ok {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.conn = p
+	p.given.Store(&e.ctx)
+}
+
+// end says that the response is complete.
+func (e *exchange) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn != nil { // which may be given to somebody else already
+		e.conn.given.CompareAndSwap(&e.ctx, nil)
+	}
+}
+
+// abort says that nobody wants the rest.
+func (e *exchange) abort() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn != nil && e.conn.given.Load() == &e.ctx {
+		e.conn.aborted.Store(true)
+	}
+}
+
+// body is a response's, which tells its end.
+type body struct {
+	io.ReadCloser
+	exchange *exchange
+}
+
+// Read reads.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.exchange.end()
+	}
+	return n, err
+}
+
+// Close closes; before the end it gives the exchange up.
+func (b *body) Close() error {
+	b.exchange.abort()
+	return b.ReadCloser.Close()
 }
 
 // repeatable reports whether a request may be sent twice, and does not belong to

@@ -6,13 +6,16 @@ package route
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // numbered is an application that says how many connections it has had, and
@@ -101,5 +104,62 @@ func TestRelaysThatAreNotShared(t *testing.T) {
 		if n := conns.Load() - before; n != 2 {
 			t.Errorf("%s %v: %d connections for two requests", tt.method, tt.headers, n)
 		}
+	}
+}
+
+// What has come to its end is closed in good order, what was given up half way
+// is reset at once, so that nobody goes on talking to nobody.
+func TestHowRelaysEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		method, head string
+		giveUp       bool
+		want         error
+	}{
+		"complete, kept":     {"GET", "Content-Length: 2\r\n\r\nok", false, io.EOF},
+		"complete":           {"POST", "Content-Length: 2\r\n\r\nok", false, io.EOF},
+		"complete, chunked":  {"POST", "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", false, io.EOF},
+		"no body, kept":      {"GET", "Content-Length: 0\r\n\r\n", false, io.EOF},
+		"no body":            {"POST", "Content-Length: 0\r\n\r\n", false, io.EOF},
+		"given up":           {"GET", "Content-Length: 200\r\n\r\nok", true, syscall.ECONNRESET},
+		"an event stream":    {"GET", "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", true, syscall.ECONNRESET},
+		"given up by a POST": {"POST", "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", true, syscall.ECONNRESET},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			ended := make(chan error, 1)
+			w.dial = func(ctx context.Context) (net.Conn, error) {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					return nil, err
+				}
+				go func() {
+					defer func() { _ = l.Close() }()
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					defer func() { _ = c.Close() }()
+					br := bufio.NewReader(c)
+					if _, err := http.ReadRequest(br); err != nil {
+						return
+					}
+					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n"+tt.head)
+					_, err = br.ReadByte() // it says nothing more, whatever happens
+					ended <- err
+				}()
+				return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+			}
+			resp := w.do(tt.method, "/", nil)
+			if tt.giveUp {
+				_, _ = io.ReadFull(resp.Body, make([]byte, 2))
+			} else {
+				_, _ = io.Copy(io.Discard, resp.Body)
+			}
+			start := time.Now()
+			_ = resp.Body.Close()
+			if err := <-ended; !errors.Is(err, tt.want) || time.Since(start) > idleTimeout+time.Second {
+				t.Errorf("the service sees %v after %v", err, time.Since(start))
+			}
+		})
 	}
 }
