@@ -39,7 +39,7 @@ const (
 	window         = 256 << 10            // bytes of a stream that its reader has not taken
 	maxChunk       = 8<<10 - frameHeader  // payload of a frame, see write.go
 	agentBulk      = 64<<10 - frameHeader // of a greater one, by side
-	gatewayBulk    = 16<<10 - frameHeader
+	gatewayBulk    = 32 << 10
 	maxRecord      = 16 << 10         // bytes of a TLS record
 	relayFrames    = 4                // frames that all relay streams together have queued
 	writeTimeout   = 10 * time.Second // for the connection to take a frame

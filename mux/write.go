@@ -52,7 +52,7 @@ func (s *Stream) writable() error {
 // of 16 KiB, 23 KB with 8 KiB, 10 KB with 4 KiB. It decides how long a report
 // waits on a slow link. And it decides what a GB costs. So only who has much to
 // send, on a connection that takes it fast, gets greater ones; and an agent,
-// which holds one session, 64 KiB, but a gateway, which holds thousands, 16 KiB.
+// which holds one session, 64 KiB, but a gateway, which holds thousands, 32 KiB.
 
 const (
 	paceBytes = 1 << 20                // over which the pace is taken
