@@ -58,6 +58,7 @@ type Gateway struct {
 	api       *grpc.Server
 	agents    [2]*http.Server // of the supervisor listener and of the socket
 	listeners listeners
+	entrance  *entrance    // of the API
 	stored    atomic.Int64 // services in the store, at the last check
 	lock      io.Closer    // of the state directory, where the store has none
 	// stopTimeout is StopTimeout, but for tests.
@@ -145,8 +146,9 @@ func (g *Gateway) wire() {
 	g.agents[1] = mux.NewServer(handler, nil, g.logger)
 
 	auth := api.NewAuth(g.identity.IsAdmin)
+	g.entrance = newEntrance(g.listeners.grpc)
 	g.api = grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(g.identity.TLS("h2"))),
+		grpc.Creds(doorkeeper{credentials.NewTLS(g.identity.TLS("h2")), g.entrance}),
 		grpc.UnaryInterceptor(auth.Unary), grpc.StreamInterceptor(auth.Stream),
 		grpc.ConnectionTimeout(10*time.Second), grpc.MaxHeaderListSize(16<<10),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

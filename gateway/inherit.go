@@ -78,7 +78,7 @@ func agree(configured, standard string, inherited net.Addr) error {
 	if anywhere {
 		same = a.Addr().IsUnspecified()
 	}
-	if port != fmt.Sprint(a.Port()) || !same {
+	if port != "0" && port != fmt.Sprint(a.Port()) || !same {
 		return disagreement(configured, inherited)
 	}
 	return nil

@@ -75,7 +75,7 @@ func (g *Gateway) Run(ctx context.Context, hooks Hooks) error {
 	serve(&user, "http", func() error {
 		return obs.ServeHTTP(users, g.listeners.http, g.router, g.logger)
 	})
-	serve(&user, "grpc", func() error { return g.api.Serve(g.listeners.grpc) })
+	serve(&user, "grpc", func() error { return g.api.Serve(g.entrance) })
 	serve(&user, "supervisor", func() error {
 		return g.agents[0].ServeTLS(mux.LimitHandshakes(g.listeners.supervisor, 0), "", "")
 	})
@@ -135,6 +135,7 @@ func (g *Gateway) stop(ctx context.Context) {
 	for _, s := range g.agents {
 		s.Close() // sessions were hijacked and go on; only handshakes are cut
 	}
+	g.entrance.shut(ctx)
 	g.api.GracefulStop()
 }
 

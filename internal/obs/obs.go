@@ -4,13 +4,8 @@
 package obs
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -42,36 +37,4 @@ func OpsHandler(reg *prometheus.Registry, next http.Handler) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.Handle("/", next)
 	return mux
-}
-
-// shutdownTimeout bounds how long ServeHTTP waits for requests under way.
-const shutdownTimeout = 5 * time.Second
-
-// ServeHTTP serves h on l until ctx ends, then lets requests under way finish
-// for a moment.
-func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
-	srv := &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	}
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-		defer cancel()
-		if srv.Shutdown(ctx) != nil {
-			srv.Close()
-		}
-	})
-	err := srv.Serve(l)
-	if !stop() {
-		<-stopped
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }
