@@ -6,6 +6,7 @@ package e2e
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -56,7 +57,16 @@ func (s *site) targetOn(addr string, does behaviour) *target {
 func (x *target) listen() {
 	x.t.Helper()
 	host, _, _ := net.SplitHostPort(x.addr)
-	l, err := x.s.ns.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(x.port)))
+	l, err := net.Listener(nil), error(nil)
+	for range 20 {
+		port := x.port
+		if port == 0 { // below those that the kernel gives to outgoing connections
+			port = 20000 + rand.IntN(12000)
+		}
+		if l, err = x.s.ns.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		x.t.Fatal(err)
 	}
