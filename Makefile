@@ -70,7 +70,7 @@ e2e: build setup-e2e ## end-to-end tests on the real binaries in real namespaces
 
 # Relays move gigabytes and fill slow links: beside the tests that watch the
 # clock they would be the fault.
-RELAYS := ^Test(D14|Relay|T19Relay|T20Nobody|GatewayStopsWithRelays)
+RELAYS := ^Test(D14|Relay|GatewayStopsWithRelays)
 
 .PHONY: e2e-relay
 e2e-relay: build setup-e2e ## relays and routing: bytes by hash, aborts, slow links
