@@ -294,7 +294,12 @@ func TestSecretsStaySecret(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	r := start(t, testConfig(t))
+	// Not running: its recovery would finish what is stored here as begun.
+	r, err := New(t.Context(), testConfig(t), testkit.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
 	d := directory{r.store, r.lifecycle}
 	ctx := t.Context()
 	if _, err := d.Sandbox(ctx, "none"); err != session.ErrNoSandbox {
