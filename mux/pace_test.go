@@ -14,14 +14,14 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// slow is a connection that takes 10 ms for each write, and counts them.
+// slow is a connection that takes 250 bytes in a millisecond, and counts writes.
 type slow struct {
 	net.Conn
 	writes atomic.Int64
 }
 
 func (s *slow) Write(p []byte) (int, error) {
-	<-time.After(10 * time.Millisecond)
+	<-time.After(time.Duration(len(p)) * 4 * time.Microsecond)
 	s.writes.Add(1)
 	return s.Conn.Write(p)
 }

@@ -192,3 +192,41 @@ func TestAnswerOvertakesRelays(t *testing.T) {
 		<-time.After(time.Minute)
 	})
 }
+
+// D14: relays that are opened all at once, on a slow connection that others keep
+// busy, are all answered in time.
+func TestManyRelaysAtOnce(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		handle := func(s *mux.Stream) {
+			_ = s.Answer(mux.RelayAccepted)
+			_, _ = io.Copy(s, zeros{})
+		}
+		a, g := slowPipe()
+		_, gateway := muxtest.Over(t, a, g, config(t, handle), config(t, nil))
+		var relays []*mux.Relay
+		for range 10 {
+			r := relay(t, gateway, "")
+			relays = append(relays, r)
+			go func() { _, _ = io.Copy(io.Discard, r) }()
+		}
+		<-time.After(10 * time.Second)
+		failed := make(chan error, 100)
+		for range cap(failed) {
+			r, err := gateway.OpenRelay(context.Background(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			relays = append(relays, r)
+			go func() { failed <- r.Await() }()
+		}
+		for range cap(failed) {
+			if err := <-failed; err != nil {
+				t.Errorf("a relay: %v", err)
+			}
+		}
+		for _, r := range relays {
+			_ = r.Reset()
+		}
+		<-time.After(time.Minute)
+	})
+}

@@ -74,7 +74,9 @@ func newSession(conn net.Conn, early []byte, cfg Config, agent bool) (*Session, 
 		_ = conn.Close()
 		return nil, fmt.Errorf("mux: %w", err)
 	}
-	go s.acceptLoop()
+	for range acceptors(s.agent) {
+		go s.acceptLoop()
+	}
 	return s, nil
 }
 
