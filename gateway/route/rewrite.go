@@ -15,7 +15,9 @@ const CookiePrefix = "sandbox-gateway-"
 // forward says for whom the gateway asks; what a client said of that is gone.
 func forward(h http.Header, client, host, proto string) {
 	for name := range h {
-		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+		// Many servers take an underscore for a hyphen.
+		plain := http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+		if plain == "Forwarded" || strings.HasPrefix(plain, "X-Forwarded-") {
 			delete(h, name)
 		}
 	}

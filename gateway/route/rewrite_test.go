@@ -17,7 +17,7 @@ func TestForward(t *testing.T) {
 	} {
 		h := http.Header{
 			"Forwarded": {"for=1.1.1.1"}, "X-Forwarded-For": {"1.1.1.1"}, "X-Forwarded-Host": {"evil"},
-			"X-Forwarded-Prefix": {"/evil"}, "X-Forwarded-Ssl": {"on"}, "X-Other": {"stays"},
+			"X-Forwarded-Prefix": {"/evil"}, "X-Forwarded-Ssl": {"on"}, "X_forwarded_for": {"1.1.1.1"}, "X-Forwarded_proto": {"https"}, "X-Other": {"stays"},
 		}
 		forward(h, tt.client, tt.host, tt.proto)
 		want := http.Header{

@@ -228,6 +228,14 @@ func TestRelayProblems(t *testing.T) {
 			t.Errorf("%s: %s %q, want %s", service, got, body, want)
 		}
 	}
+	// A service is reached as soon as it is exposed.
+	for i := range 10 {
+		name := fmt.Sprint("new", i)
+		s.expose(name, port, "")
+		if status, reason, body := u.text(name, "/"); status != 200 {
+			t.Errorf("%s: %d %s %q", name, status, reason, body)
+		}
+	}
 	s.cli("sandbox", "stop", box)
 	if status, reason, body := u.text("sick", "/"); status != 412 || reason != "NotReady" || !strings.Contains(body, "is stopped") {
 		t.Errorf("stopped: %d %s %q", status, reason, body)
@@ -290,5 +298,59 @@ func TestRelaysWhenTheAgentStops(t *testing.T) {
 	}
 	if code, err := s.agent.Stop(); code != 0 {
 		t.Errorf("the agent ended with %d, %v", code, err)
+	}
+}
+
+// T25: a gateway that is told to stop ends, with all kinds of connections open.
+func TestGatewayStopsWithRelaysOpen(t *testing.T) {
+	t.Parallel()
+	s := runningSite(t)
+	s.expose("", s.server(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			c, brw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			_, _ = io.Copy(io.Discard, brw)
+			return
+		}
+		_, _ = io.WriteString(w, "data: 1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Path == "/events" {
+			<-r.Context().Done()
+		}
+	}), "")
+	_, addr, _ := strings.Cut(s.at.HTTP, "://")
+	open := func(request string) {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_, _ = fmt.Fprintf(c, "GET %s\r\n\r\n", strings.ReplaceAll(request, "HOST", hostOf("")))
+		if line, err := bufio.NewReader(c).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 1") && !strings.HasPrefix(line, "HTTP/1.1 2") {
+			t.Fatalf("%q: %q, %v", request, line, err)
+		}
+	}
+	open("/ HTTP/1.1\r\nHost: HOST") // and idle
+	open("/events HTTP/1.1\r\nHost: HOST")
+	open("/ HTTP/1.1\r\nHost: HOST\r\nConnection: Upgrade\r\nUpgrade: websocket")
+	tunnel, err := net.Dial("tcp", s.forward())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tunnel.Close() })
+	_, _ = io.WriteString(tunnel, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := tunnel.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	code, err := s.gateway.Stop()
+	if took := time.Since(began); code != 0 || err != nil || took > 15*time.Second {
+		t.Errorf("the gateway ended with %d, %v, after %v", code, err, took)
+	} else {
+		t.Logf("the gateway ended after %v", took)
 	}
 }

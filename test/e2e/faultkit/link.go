@@ -18,6 +18,7 @@ import (
 type Link struct {
 	Inside, Outside string // addresses of its two ends
 	ns              *Namespace
+	outside         string // the name of that end
 }
 
 // Direction is one of the directions of a link, or both.
@@ -45,8 +46,8 @@ func (n *Namespace) Connect(t testing.TB) *Link {
 	var err error
 	for range 20 { // others may use the same net by chance
 		net := rand.IntN(1<<15) << 2
-		l := &Link{ns: n, Outside: address(net + 1), Inside: address(net + 2)}
 		outside := fmt.Sprintf("flt%08x", rand.Uint32())
+		l := &Link{ns: n, outside: outside, Outside: address(net + 1), Inside: address(net + 2)}
 		if err = l.make(outside); err == nil {
 			t.Cleanup(func() { exec.Command("ip", "link", "del", outside).Run() }) // gone already if the namespace is
 			return l
