@@ -12,16 +12,6 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// acceptors is how many streams may be about to be accepted. yamux acknowledges
-// a stream as it is accepted, and waits until the connection has taken that:
-// on a slow link one after the other would take too long.
-func acceptors(agent bool) int {
-	if agent {
-		return 32
-	}
-	return 1 // the control stream, once
-}
-
 // acceptLoop does nothing but accept and hand off, so that the peer's opens are
 // acknowledged whatever the streams before them are waiting for.
 func (s *Session) acceptLoop() {

@@ -38,12 +38,21 @@ func (b *batchConn) Write(p []byte) (int, error) {
 // all its records at once.
 func writeFrame(conn net.Conn, p []byte) error {
 	if secured, ok := conn.(*tls.Conn); ok && len(p) > maxRecord {
-		if b, ok := secured.NetConn().(*batchConn); ok {
+		if b := batchOf(secured.NetConn()); b != nil {
 			return b.write(secured, p)
 		}
 	}
 	_, err := conn.Write(p)
 	return err
+}
+
+// batchOf returns the batchConn that a connection ends in, or nil.
+func batchOf(conn net.Conn) *batchConn {
+	if gate, ok := conn.(*gateConn); ok {
+		conn = gate.NetConn()
+	}
+	b, _ := conn.(*batchConn)
+	return b
 }
 
 // write is called by one goroutine at a time. What TLS has to say meanwhile on

@@ -18,6 +18,12 @@ func (s *Stream) CloseWrite() error {
 	if s.session.ended() {
 		return s.session.over()
 	}
+	s.mu.Lock()
+	s.writeEnded = true
+	s.mu.Unlock()
+	notify(s.wake)
+	s.writing <- struct{}{} // a writer that was woken must have left
+	defer func() { <-s.writing }()
 	// yamux reports no error: one of the connection shows itself in Read.
 	return s.y.Close()
 }
@@ -66,7 +72,9 @@ func (s *Stream) shut(how ending) error {
 func (s *Stream) depart(how ending) {
 	defer s.session.forget(s)
 	if how == closing {
-		s.reading <- struct{}{} // a reader that was woken must have left
+		s.writing <- struct{}{} // who was woken must have left
+		<-s.writing
+		s.reading <- struct{}{}
 		defer func() { <-s.reading }()
 		_ = s.y.Close()
 	}

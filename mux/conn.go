@@ -13,6 +13,7 @@ import (
 
 const (
 	maxKeptBuffer = 4 << 10                // greater buffers are pooled
+	maxSmall      = 64 << 10               // bytes of frames without data that wait
 	alertTimeout  = 500 * time.Millisecond // for TLS to say goodbye
 )
 
@@ -21,18 +22,19 @@ func past() time.Time { return time.Unix(1, 0) }
 
 // frameConn is what the multiplexer takes for its connection. Reading, it
 // starts with the bytes that came early and checks each frame. Writing, it
-// joins a frame's header and data into one write, and lets reset frames in
-// between.
+// joins a frame's header and data into one write. Frames without data (streams
+// opened, accepted, ended, reset, windows) wait for nobody and go before others:
+// who writes takes them along.
 type frameConn struct {
 	net.Conn
 	early   []byte            // of the reader
 	scanner scanner           // of the reader
 	header  [frameHeader]byte // of the writer
 	partial bool              // of the writer: the data of header is still to come
-	bulk    int               // payload of the greatest frame
-	pool    sync.Pool         // *[]byte of bulk and a header
+	pool    sync.Pool         // *[]byte of maxFrame
 
 	turn chan struct{} // holds a token while somebody writes to Conn
+	slow *time.Timer   // of who has the turn: ends the session
 	once sync.Once
 
 	// Both are called before the multiplexer hears of what happened, the first
@@ -41,16 +43,20 @@ type frameConn struct {
 	onClose   func()
 
 	mu     sync.Mutex
-	resets []uint32 // streams to be reset as soon as it is possible
+	small  []byte // frames without data, to be sent as soon as it is possible
 	closed bool
 	failed bool
 }
 
 func newFrameConn(conn net.Conn, early []byte, s *Session) *frameConn {
-	return &frameConn{
-		Conn: conn, early: early, scanner: scanner{odd: !s.agent}, bulk: bulk(s.agent), turn: make(chan struct{}, 1),
+	c := &frameConn{
+		Conn: conn, early: early, turn: make(chan struct{}, 1),
+		scanner:   scanner{odd: !s.agent, grown: s.grown, reset: s.broken},
+		slow:      time.AfterFunc(writeTimeout, func() { s.end(ErrStalled) }),
 		onFailure: s.lost, onClose: s.wakeStreams,
 	}
+	c.slow.Stop()
+	return c
 }
 
 // Read is called by one goroutine.
@@ -83,28 +89,41 @@ func (c *frameConn) Write(p []byte) (int, error) {
 			c.partial = true
 			return copy(c.header[:], p), nil
 		}
-		return len(p), c.send(p)
+		if !c.queue(p) {
+			return len(p), c.send(p)
+		}
+		c.flush()
+		return len(p), nil
 	}
 	c.partial = false
-	buf, put := c.buffer(frameHeader + len(p))
-	buf = append(append(buf, c.header[:]...), p...)
-	err := c.send(buf)
-	put()
-	if err != nil {
+	if err := c.frame(c.header, p); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
+// data sends a data frame past the multiplexer. It may be called by many.
+func (c *frameConn) data(stream uint32, p []byte) error {
+	var header [frameHeader]byte
+	putDataHeader(header[:], stream, len(p))
+	return c.frame(header, p)
+}
+
+func (c *frameConn) frame(header [frameHeader]byte, p []byte) error {
+	buf, put := c.buffer(frameHeader + len(p))
+	defer put()
+	return c.send(append(append(buf, header[:]...), p...))
+}
+
 // buffer returns room for n bytes. A session at rest keeps none: small ones are
 // garbage at once, great ones after the next collection.
 func (c *frameConn) buffer(n int) (buf []byte, put func()) {
-	if n <= maxKeptBuffer || n > c.bulk+frameHeader {
+	if n <= maxKeptBuffer || n > maxFrame {
 		return make([]byte, 0, n), func() {}
 	}
 	kept, ok := c.pool.Get().(*[]byte)
 	if !ok {
-		fresh := make([]byte, 0, c.bulk+frameHeader)
+		fresh := make([]byte, 0, maxFrame)
 		kept = &fresh
 	}
 	return (*kept)[:0], func() { c.pool.Put(kept) }
@@ -112,10 +131,7 @@ func (c *frameConn) buffer(n int) (buf []byte, put func()) {
 
 func (c *frameConn) send(p []byte) error {
 	c.turn <- struct{}{}
-	err := writeFrame(c.Conn, p)
-	if err == nil {
-		err = c.sendResets()
-	}
+	err := c.write(p)
 	<-c.turn
 	if err != nil {
 		c.fail(err)
@@ -125,16 +141,48 @@ func (c *frameConn) send(p []byte) error {
 	return nil
 }
 
-// reset tells the peer that a stream is over, between two frames. It waits for
-// the connection only if nobody else does.
+// write sends the frames without data that wait, then p. It is called with the
+// turn.
+func (c *frameConn) write(p []byte) error {
+	c.slow.Reset(writeTimeout)
+	defer c.slow.Stop()
+	c.mu.Lock()
+	small := c.small
+	c.small = nil
+	c.mu.Unlock()
+	if small != nil {
+		if _, err := c.Conn.Write(small); err != nil {
+			return err
+		}
+	}
+	if p == nil {
+		return nil
+	}
+	return writeFrame(c.Conn, p)
+}
+
+// queue takes a frame without data, unless there are too many.
+func (c *frameConn) queue(p []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.small)+len(p) > maxSmall {
+		return false
+	}
+	c.small = append(c.small, p...)
+	return true
+}
+
+// reset tells the peer that a stream is over. It waits for the connection only
+// if nobody else does.
 func (c *frameConn) reset(stream uint32) {
 	c.mu.Lock()
-	c.resets = append(c.resets, stream)
+	c.small = append(c.small, resetFrame(stream)...)
 	c.mu.Unlock()
 	c.flush()
 }
 
-// flush sends what reset has left, unless a writer is busy, who then does it.
+// flush sends the frames without data, unless a writer is busy, who then does
+// it.
 func (c *frameConn) flush() {
 	for c.pending() {
 		select {
@@ -142,7 +190,7 @@ func (c *frameConn) flush() {
 		default:
 			return
 		}
-		err := c.sendResets()
+		err := c.write(nil)
 		<-c.turn
 		if err != nil {
 			c.fail(err)
@@ -154,24 +202,7 @@ func (c *frameConn) flush() {
 func (c *frameConn) pending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.resets) > 0 && !c.closed
-}
-
-// sendResets is called with the turn.
-func (c *frameConn) sendResets() error {
-	c.mu.Lock()
-	resets := c.resets
-	c.resets = nil
-	c.mu.Unlock()
-	var p []byte
-	for _, stream := range resets {
-		p = append(p, resetFrame(stream)...)
-	}
-	if p == nil {
-		return nil
-	}
-	_, err := c.Conn.Write(p)
-	return err
+	return len(c.small) > 0 && !c.closed
 }
 
 // fail reports the first error, unless it is a consequence of Close.

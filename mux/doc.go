@@ -41,11 +41,11 @@
 // # Sharing the connection
 //
 // All streams share one connection, first come, first served. Relay streams
-// together have a small number of frames queued (four, of 8 KiB unless it is fast), so
-// that a control stream, which has no such limit, waits for little even on a
-// slow link. A stream whose reader has stopped waits for its own window of 256
-// KiB and holds up nobody else; give its writes a deadline. A connection that
-// takes nothing for 10 s ends its session with ErrStalled.
+// together have at most two frames before it (of 8 KiB, or 64 KiB where it is
+// fast), so that a control stream, which has no such limit, waits for little
+// even on a slow link. A stream whose reader has stopped waits for its own
+// window of 256 KiB and holds up nobody else; give its writes a deadline. A
+// connection that takes nothing for 10 s ends its session with ErrStalled.
 //
 // # Concurrency
 //

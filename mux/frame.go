@@ -23,6 +23,14 @@ const (
 	flagRST = 1 << 3
 )
 
+// putDataHeader writes the header of a data frame.
+func putDataHeader(p []byte, stream uint32, length int) {
+	clear(p[:frameHeader])
+	p[1] = frameData
+	binary.BigEndian.PutUint32(p[4:], stream)
+	binary.BigEndian.PutUint32(p[8:], uint32(length))
+}
+
 func resetFrame(stream uint32) []byte {
 	p := make([]byte, frameHeader)
 	p[1] = frameWindow
@@ -43,8 +51,13 @@ func dataLength(header []byte) int {
 // refuses what the multiplexer would take but must not get: a frame above the
 // window, which it would read in full; a ping, which costs it a goroutine each
 // and which no peer needs; a stream with a number that is ours to give.
+//
+// It tells when a stream's window grows, and when a stream is reset: what
+// relays write does not go through the multiplexer.
 type scanner struct {
 	odd    bool // the peer opens streams with odd numbers
+	grown  func(stream, by uint32)
+	reset  func(stream uint32)
 	header [frameHeader]byte
 	have   int // bytes of header
 	skip   int // bytes of data still to come
@@ -67,9 +80,23 @@ func (s *scanner) scan(p []byte) error {
 		if err := s.check(); err != nil {
 			return err
 		}
+		s.tell()
 		s.have, s.skip = 0, dataLength(s.header[:])
 	}
 	return nil
+}
+
+func (s *scanner) tell() {
+	flags := binary.BigEndian.Uint16(s.header[2:])
+	stream := binary.BigEndian.Uint32(s.header[4:])
+	length := binary.BigEndian.Uint32(s.header[8:])
+	switch kind := s.header[1]; {
+	case kind > frameWindow:
+	case flags&flagRST != 0:
+		s.reset(stream)
+	case kind == frameWindow && length > 0:
+		s.grown(stream, length)
+	}
 }
 
 func (s *scanner) check() error {

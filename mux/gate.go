@@ -31,7 +31,7 @@ func (l *gateListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gateConn{Conn: conn, gate: l.gate}, nil
+	return &gateConn{Conn: &batchConn{Conn: conn}, gate: l.gate}, nil
 }
 
 // gateConn holds a place of the gate from a Read that brought bytes to the next

@@ -38,10 +38,10 @@ const (
 	backlog        = 320                  // streams that wait to be accepted, at both ends
 	window         = 256 << 10            // bytes of a stream that its reader has not taken
 	maxChunk       = 8<<10 - frameHeader  // payload of a frame, see write.go
-	agentBulk      = 64<<10 - frameHeader // of a greater one, by side
-	gatewayBulk    = 32 << 10
+	bulkChunk      = 64<<10 - frameHeader // of a greater one
+	maxFrame       = frameHeader + bulkChunk
 	maxRecord      = 16 << 10         // bytes of a TLS record
-	relayFrames    = 4                // frames that all relay streams together have queued
+	relayFrames    = 2                // frames that all relay streams together have queued
 	writeTimeout   = 10 * time.Second // for the connection to take a frame
 	headerTimeout  = 10 * time.Second // for the kind and header of a stream to arrive
 	maxUnread      = 512              // streams whose kind and header have not arrived

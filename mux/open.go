@@ -72,6 +72,7 @@ func (s *Session) openNow(p []byte) (*Stream, error) {
 		_ = st.Reset()
 		return nil, err
 	}
+	st.spend(len(p))
 	return st, nil
 }
 

@@ -183,8 +183,9 @@ func (s *Stream) Answer(status RelayStatus) error {
 		return net.ErrClosed
 	}
 	// A new stream has all of its window, so this waits for the connection only.
-	if _, err := s.y.Write([]byte{byte(status)}); err != nil {
-		return s.fault(err)
+	s.spend(1)
+	if s.session.conn.data(s.y.StreamID(), []byte{byte(status)}) != nil {
+		return s.session.over()
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type Patience struct {
 func RelayPatience() Patience { return Patience{Stall: 5 * time.Minute, Linger: 2 * time.Minute} }
 
 const (
-	relayBuffer = agentBulk              // read at once while there is much to read
+	relayBuffer = bulkChunk              // read at once while there is much to read
 	quietBuffer = 1 << 10                // read at once otherwise
 	lastWords   = 250 * time.Millisecond // for a stream's reader to take what came before a reset
 )

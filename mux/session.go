@@ -32,6 +32,7 @@ type Session struct {
 	mu      sync.Mutex
 	err     error // why it ended; set before done is closed
 	streams map[*Stream]struct{}
+	relays  map[uint32]*Stream // those of streams whose window we count
 }
 
 // NewAgentSession starts the agent's end of a session on a connection whose
@@ -61,6 +62,7 @@ func newSession(conn net.Conn, early []byte, cfg Config, agent bool) (*Session, 
 		done:    make(chan struct{}),
 		closed:  make(chan struct{}),
 		streams: make(map[*Stream]struct{}),
+		relays:  make(map[uint32]*Stream),
 	}
 	start := yamux.Server
 	if agent {
@@ -74,9 +76,7 @@ func newSession(conn net.Conn, early []byte, cfg Config, agent bool) (*Session, 
 		_ = conn.Close()
 		return nil, fmt.Errorf("mux: %w", err)
 	}
-	for range acceptors(s.agent) {
-		go s.acceptLoop()
-	}
+	go s.acceptLoop()
 	return s, nil
 }
 
@@ -225,8 +225,35 @@ func (s *Session) adopt(st *Stream) {
 	}
 }
 
+// grown and broken tell a relay stream what the peer says of it.
+func (s *Session) grown(stream, by uint32) {
+	if st := s.relay(stream); st != nil {
+		st.grow(int(by))
+	}
+}
+
+func (s *Session) broken(stream uint32) {
+	if st := s.relay(stream); st != nil {
+		st.breakOff()
+	}
+}
+
+// count makes a relay stream be told what the peer says of it.
+func (s *Session) count(st *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.relays[st.y.StreamID()] = st
+}
+
+func (s *Session) relay(stream uint32) *Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.relays[stream]
+}
+
 func (s *Session) forget(st *Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.streams, st)
+	delete(s.relays, st.y.StreamID())
 }

@@ -40,7 +40,9 @@ type Stream struct {
 	mu            sync.Mutex
 	peerEnded     bool // the peer's end was read
 	writeDeadline time.Time
-	waiting       bool // a writer waits for the window inside yamux
+	credit        int  // of a relay stream: bytes that the peer will take
+	peerReset     bool // of a relay stream
+	writeEnded    bool // by CloseWrite
 	quiet         *time.Timer
 }
 
@@ -63,7 +65,8 @@ func (s *Stream) hold(kind Kind, header []byte) {
 	s.kind, s.header, s.held = kind, header, true
 	s.session.open.Add(1)
 	if s.budgeted() {
-		_ = s.y.SetWriteDeadline(past()) // see write.go
+		s.credit = window
+		s.session.count(s)
 	}
 }
 
@@ -232,7 +235,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 		return net.ErrClosed
 	}
 	s.writeDeadline = t
-	if !s.budgeted() || s.waiting {
+	if !s.budgeted() {
 		_ = s.y.SetWriteDeadline(t)
 		if s.session.woken() {
 			_ = s.y.SetWriteDeadline(past())

@@ -12,9 +12,9 @@ import (
 )
 
 // Write sends p in frames of at most 8 KiB, or greater ones of a great transfer
-// on a fast connection, and returns when the connection has
-// taken the last one. It waits while 256 KiB are unread by the peer. After an
-// error the number of bytes that arrive is not known.
+// on a fast connection, and returns when the connection has taken the last one.
+// It waits while 256 KiB are unread by the peer. After an error the number of
+// bytes that arrive is not known.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.writing <- struct{}{}
 	defer func() { <-s.writing }()
@@ -23,9 +23,10 @@ func (s *Stream) Write(p []byte) (int, error) {
 		if err := s.writable(); err != nil || total == len(p) {
 			return total, err
 		}
-		chunk := p[total:min(len(p), total+s.pace.chunk(s.session.conn.bulk))]
+		chunk := p[total:min(len(p), total+s.pace.chunk())]
+		began := s.pace.begin()
 		n, err := s.writeChunk(chunk)
-		s.pace.sent(n)
+		s.pace.sent(n, began)
 		total += n
 		if err != nil {
 			return total, s.fault(err)
@@ -37,26 +38,27 @@ func (s *Stream) writable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.isClosed():
+	case s.isClosed(), s.writeEnded:
 		return net.ErrClosed
 	case s.session.ended(): // yamux may not have noticed yet
 		return s.session.over()
+	case s.peerReset:
+		return ErrReset
 	case !s.writeDeadline.IsZero() && time.Until(s.writeDeadline) <= 0:
 		return os.ErrDeadlineExceeded
 	}
 	return nil
 }
 
-// The size of a frame decides what both ends of a session go on holding after
-// a transfer, in buffers of yamux and of TLS: measured, 54 KB each with frames
-// of 16 KiB, 23 KB with 8 KiB, 10 KB with 4 KiB. It decides how long a report
-// waits on a slow link. And it decides what a GB costs. So only who has much to
-// send, on a connection that takes it fast, gets greater ones; and an agent,
-// which holds one session, 64 KiB, but a gateway, which holds thousands, 32 KiB.
+// The size of a frame decides how long a report waits on a slow link, what a
+// session keeps of a transfer (the buffers of TLS, until the next collection our
+// own), and what a GB costs. So only who has much to send, on a connection that
+// takes it fast, gets great ones.
 
 const (
 	paceBytes = 1 << 20                // over which the pace is taken
 	fastPace  = 100 * time.Millisecond // for them
+	slowFrame = 25 * time.Millisecond  // for a great frame
 )
 
 // pace is how fast a stream's bytes are taken.
@@ -66,96 +68,134 @@ type pace struct {
 	fast  bool
 }
 
-func bulk(agent bool) int {
-	if agent {
-		return agentBulk
-	}
-	return gatewayBulk
-}
-
-func (p *pace) chunk(bulk int) int {
+func (p *pace) chunk() int {
 	if p.fast {
-		return bulk
+		return bulkChunk
 	}
 	return maxChunk
 }
 
-func (p *pace) sent(n int) {
-	if p.bytes += n; p.bytes < paceBytes {
+// begin returns when a frame begins, if that matters.
+func (p *pace) begin() (t time.Time) {
+	if p.fast {
+		t = time.Now()
+	}
+	return t
+}
+
+func (p *pace) sent(n int, began time.Time) {
+	if p.bytes += n; p.bytes < paceBytes && !p.fast {
 		return
 	}
 	now := time.Now()
-	p.fast = now.Sub(p.since) < fastPace
-	p.bytes, p.since = 0, now
+	if p.fast && now.Sub(began) > slowFrame {
+		*p = pace{since: now}
+	}
+	if p.bytes >= paceBytes {
+		p.fast = now.Sub(p.since) < fastPace
+		p.bytes, p.since = 0, now
+	}
 }
 
 // budgeted streams share the session's budget of queued frames.
 func (s *Stream) budgeted() bool { return s.kind != KindControl }
 
-// writeChunk sends some or all of a chunk. A relay stream must not hold a place
-// in the queue while it waits for its reader. So its writes never wait for the
-// window (yamux has a deadline of the past for them); when the window is used
-// up, it waits outside of the queue with a write of one byte.
+// writeChunk sends some or all of a chunk. The data of relay streams does not go
+// through yamux, which would hand it to a goroutine of its own and wait for that;
+// the window is counted here instead. A relay stream must not hold a place in
+// the queue while it waits for its reader: it waits for that first.
 func (s *Stream) writeChunk(p []byte) (int, error) {
 	if !s.budgeted() {
 		return s.y.Write(p)
 	}
-	if err := s.enterQueue(); err != nil {
+	n, err := s.take(len(p))
+	if err != nil {
 		return 0, err
 	}
-	n, err := s.y.Write(p)
+	if err := s.wait(s.session.budget); err != nil {
+		s.grow(n)
+		return 0, err
+	}
+	err = s.session.conn.data(s.y.StreamID(), p[:n])
 	<-s.session.budget
-	if n > 0 && err == yamux.ErrTimeout {
-		return n, nil
+	if err != nil {
+		return 0, yamux.ErrSessionShutdown
 	}
-	if n > 0 || err != yamux.ErrTimeout {
-		return n, err
-	}
-	if !s.await(true) {
-		return 0, yamux.ErrTimeout
-	}
-	n, err = s.y.Write(p[:1])
-	s.await(false)
-	return n, err
+	return n, nil
 }
 
-// await allows yamux to wait for the window, until the caller's deadline, or
-// forbids it again. It reports false if there is nothing to wait for any more.
-func (s *Stream) await(on bool) bool {
+// take takes up to n bytes of the window, at least one, and waits for that.
+func (s *Stream) take(n int) (int, error) {
+	for {
+		s.mu.Lock()
+		got := min(n, s.credit)
+		s.credit -= max(got, 0)
+		s.mu.Unlock()
+		if got > 0 {
+			return got, nil
+		}
+		if err := s.wait(nil); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// spend is take without a wait.
+func (s *Stream) spend(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting = on
-	if !on || s.isClosed() {
-		_ = s.y.SetWriteDeadline(past())
-		return false
-	}
-	_ = s.y.SetWriteDeadline(s.writeDeadline)
-	if s.session.woken() {
-		_ = s.y.SetWriteDeadline(past())
-	}
-	return true
+	s.credit -= n
 }
 
-// enterQueue takes a place of the budget, first come, first served.
-func (s *Stream) enterQueue() error {
+// grow gives bytes of the window back, or new ones.
+func (s *Stream) grow(n int) {
+	s.mu.Lock()
+	s.credit += n
+	s.mu.Unlock()
+	notify(s.wake)
+}
+
+// breakOff takes note that the peer has reset the stream.
+func (s *Stream) breakOff() {
+	s.mu.Lock()
+	s.peerReset = true
+	s.mu.Unlock()
+	notify(s.wake)
+}
+
+// wait takes a place of the budget, first come, first served; or, without one,
+// returns once the window may have grown. Its errors are those of yamux.
+func (s *Stream) wait(budget chan struct{}) error {
 	select {
-	case s.session.budget <- struct{}{}:
+	case budget <- struct{}{}:
 		return nil
 	default:
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	var timer *time.Timer
 	for {
 		s.mu.Lock()
-		deadline := s.writeDeadline
+		deadline, ended, reset, credit := s.writeDeadline, s.writeEnded, s.peerReset, s.credit
 		s.mu.Unlock()
+		switch {
+		case reset:
+			return yamux.ErrConnectionReset
+		case ended:
+			return yamux.ErrStreamClosed
+		case budget == nil && credit > 0:
+			return nil
+		}
 		var expired <-chan time.Time
 		if !deadline.IsZero() {
-			timer.Reset(time.Until(deadline))
+			if timer == nil {
+				timer = time.NewTimer(time.Until(deadline))
+				defer timer.Stop()
+			} else {
+				timer.Reset(time.Until(deadline))
+			}
 			expired = timer.C
 		}
 		select {
-		case s.session.budget <- struct{}{}:
+		case budget <- struct{}{}:
 			return nil
 		case <-expired:
 			return yamux.ErrTimeout
