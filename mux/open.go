@@ -67,13 +67,28 @@ func (s *Session) openNow(p []byte) (*Stream, error) {
 	st := newStream(s, y)
 	st.opened = true
 	st.hold(Kind(p[0]), p[3:])
-	if _, err := y.Write(p); err != nil {
-		err = s.openFault(err)
+	if err := st.begin(p); err != nil {
 		_ = st.Reset()
 		return nil, err
 	}
-	st.spend(len(p))
 	return st, nil
+}
+
+// begin sends the first bytes of a stream. Those of a relay wait for one turn
+// only, whatever else is being opened.
+func (s *Stream) begin(p []byte) error {
+	if !s.budgeted() {
+		_, err := s.y.Write(p)
+		if err != nil {
+			err = s.session.openFault(err)
+		}
+		return err
+	}
+	s.spend(len(p))
+	if s.session.conn.data(s.y.StreamID(), p) != nil {
+		return s.session.over()
+	}
+	return nil
 }
 
 func (s *Session) openFault(err error) error {

@@ -182,10 +182,5 @@ func (s *Stream) Answer(status RelayStatus) error {
 	if s.isClosed() {
 		return net.ErrClosed
 	}
-	// A new stream has all of its window, so this waits for the connection only.
-	s.spend(1)
-	if s.session.conn.data(s.y.StreamID(), []byte{byte(status)}) != nil {
-		return s.session.over()
-	}
-	return nil
+	return s.begin([]byte{byte(status)})
 }
