@@ -33,7 +33,10 @@ func (w *world) served() sandboxv1.ServiceHealthWatchClient {
 	sandboxv1.RegisterServiceHealthWatchServer(server, w)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	// A window that does not grow with the measured bandwidth: what a client that
+	// does not read takes in is then the same on every machine.
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStaticStreamWindowSize(64<<10))
 	if err != nil {
 		w.t.Fatal(err)
 	}
