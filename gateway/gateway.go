@@ -149,7 +149,7 @@ func (g *Gateway) wire() {
 	g.entrance = newEntrance(g.listeners.grpc)
 	g.api = grpc.NewServer(
 		grpc.Creds(doorkeeper{credentials.NewTLS(g.identity.TLS("h2")), g.entrance}),
-		grpc.UnaryInterceptor(auth.Unary), grpc.StreamInterceptor(auth.Stream),
+		grpc.UnaryInterceptor(auth.Unary), grpc.StreamInterceptor(auth.Stream), grpc.UnknownServiceHandler(api.Missing),
 		grpc.ConnectionTimeout(10*time.Second), grpc.MaxHeaderListSize(16<<10),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),

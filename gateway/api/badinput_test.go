@@ -74,7 +74,8 @@ var nameFields = []struct {
 	required bool
 	request  func(name string) proto.Message
 }{
-	{"name", true, func(n string) proto.Message { return &createReq{Name: n} }},
+	{"name", false, func(n string) proto.Message { return &createReq{Name: n} }},
+	{"name", true, func(n string) proto.Message { return &openshellv1.GetWorkspaceRequest{Name: n} }},
 	{"name", true, func(n string) proto.Message { return &getReq{Name: n} }},
 	{"name", true, func(n string) proto.Message { return &stopReq{Name: n} }},
 	{"name", true, func(n string) proto.Message { return &startReq{Name: n} }},

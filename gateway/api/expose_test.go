@@ -277,7 +277,8 @@ func TestReadsChangeNothing(t *testing.T) {
 	mutations := w.count("mutate")
 	for range 3 {
 		for _, req := range []proto.Message{
-			&openshellv1.HealthRequest{}, &getReq{Name: "web"}, &listReq{}, &getServiceReq{Sandbox: "web"},
+			&openshellv1.HealthRequest{}, &openshellv1.GetCurrentUserRequest{}, &openshellv1.GetGatewayInfoRequest{},
+			&openshellv1.GetWorkspaceRequest{Name: "default"}, &openshellv1.ListWorkspacesRequest{}, &getReq{Name: "web"}, &listReq{}, &getServiceReq{Sandbox: "web"},
 			&listServicesReq{Sandbox: "web"}, &listServicesReq{WorkspaceScope: allWorkspaces()},
 		} {
 			if _, err := w.call(req); err != nil {

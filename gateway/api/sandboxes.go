@@ -24,6 +24,9 @@ const DriverAnnotation = "sandbox-agent.dev/driver"
 
 // CreateSandbox implements openshell.v1.
 func (s *Server) CreateSandbox(ctx context.Context, r *openshellv1.CreateSandboxRequest) (*openshellv1.SandboxResponse, error) {
+	if err := understood(r); err != nil {
+		return nil, err
+	}
 	sb, services, err := s.newSandbox(r)
 	if err != nil {
 		return nil, err
@@ -49,8 +52,12 @@ func (s *Server) CreateSandbox(ctx context.Context, r *openshellv1.CreateSandbox
 // newSandbox checks a create request and turns it into records.
 func (s *Server) newSandbox(r *openshellv1.CreateSandboxRequest) (sb store.Sandbox, services []store.Service, err error) {
 	workspace, err := workspaceOf(r.GetWorkspaceScope())
+	name := r.GetName()
+	if name == "" {
+		name = "sandbox-" + uuid.NewString()[:8]
+	}
 	if err == nil {
-		err = validName("name", r.GetName())
+		err = validName("name", name)
 	}
 	if err == nil {
 		err = validPairs("labels", r.GetLabels())
@@ -73,7 +80,7 @@ func (s *Server) newSandbox(r *openshellv1.CreateSandboxRequest) (sb store.Sandb
 	}
 	spec := r.GetSpec()
 	return store.Sandbox{
-		ID: uuid.NewString(), Workspace: workspace, Name: r.GetName(), Driver: driver,
+		ID: uuid.NewString(), Workspace: workspace, Name: name, Driver: driver,
 		Labels: r.GetLabels(), Annotations: r.GetAnnotations(),
 		LogLevel: spec.GetLogLevel(), Image: spec.GetTemplate().GetImage(), Environment: spec.GetEnvironment(),
 		Command: spec.GetCommand(), TTY: spec.GetTty(),

@@ -4,7 +4,6 @@
 package api
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -50,15 +49,6 @@ func New(cfg Config) *Server {
 		cfg.ObserveAge = func(time.Duration) {}
 	}
 	return &Server{cfg: cfg}
-}
-
-// Health implements openshell.v1.
-func (s *Server) Health(context.Context, *openshellv1.HealthRequest) (*openshellv1.HealthResponse, error) {
-	st := openshellv1.ServiceStatus_SERVICE_STATUS_UNHEALTHY
-	if s.cfg.Ready() {
-		st = openshellv1.ServiceStatus_SERVICE_STATUS_HEALTHY
-	}
-	return &openshellv1.HealthResponse{Status: st, Version: s.cfg.Version}, nil
 }
 
 // phase tells the phase of a sandbox, given its slot.

@@ -85,7 +85,7 @@ func newWorld(t testing.TB) *world {
 // token.
 func (w *world) serve() {
 	auth := NewAuth(func(token string) bool { return token == adminToken })
-	srv := grpc.NewServer(grpc.UnaryInterceptor(auth.Unary), grpc.StreamInterceptor(auth.Stream))
+	srv := grpc.NewServer(grpc.UnaryInterceptor(auth.Unary), grpc.StreamInterceptor(auth.Stream), grpc.UnknownServiceHandler(Missing))
 	openshellv1.RegisterOpenShellServer(srv, w.server())
 	reflection.Register(srv)
 	l := bufconn.Listen(1 << 16)
@@ -165,7 +165,9 @@ func (w *world) call(req proto.Message) (proto.Message, error) {
 		"StopSandbox": &openshellv1.SandboxResponse{}, "StartSandbox": &openshellv1.SandboxResponse{},
 		"DeleteSandbox": &openshellv1.DeleteSandboxResponse{}, "ExposeService": &openshellv1.ServiceEndpointResponse{},
 		"GetService": &openshellv1.ServiceEndpointResponse{}, "ListServices": &openshellv1.ListServicesResponse{},
-		"DeleteService": &openshellv1.DeleteServiceResponse{},
+		"DeleteService": &openshellv1.DeleteServiceResponse{}, "GetCurrentUser": &openshellv1.GetCurrentUserResponse{},
+		"GetGatewayInfo": &openshellv1.GetGatewayInfoResponse{}, "GetWorkspace": &openshellv1.GetWorkspaceResponse{},
+		"ListWorkspaces": &openshellv1.ListWorkspacesResponse{},
 	}
 	resp := answers[method]
 	err := w.conn.Invoke(admin(context.Background()), "/openshell.v1.OpenShell/"+method, req, resp)

@@ -33,13 +33,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ServiceStatus is the health of a gateway.
 type ServiceStatus int32
 
 const (
+	// Never sent.
 	ServiceStatus_SERVICE_STATUS_UNSPECIFIED ServiceStatus = 0
-	ServiceStatus_SERVICE_STATUS_HEALTHY     ServiceStatus = 1
-	ServiceStatus_SERVICE_STATUS_DEGRADED    ServiceStatus = 2
-	ServiceStatus_SERVICE_STATUS_UNHEALTHY   ServiceStatus = 3
+	// The gateway serves.
+	ServiceStatus_SERVICE_STATUS_HEALTHY ServiceStatus = 1
+	// Of the published API; this gateway does not send it.
+	ServiceStatus_SERVICE_STATUS_DEGRADED ServiceStatus = 2
+	// The gateway is alive and cannot serve now.
+	ServiceStatus_SERVICE_STATUS_UNHEALTHY ServiceStatus = 3
 )
 
 // Enum value maps for ServiceStatus.
@@ -85,13 +90,20 @@ func (ServiceStatus) EnumDescriptor() ([]byte, []int) {
 	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{0}
 }
 
+// ServiceHealthState is a verdict on a service, or that there is none.
 type ServiceHealthState int32
 
 const (
+	// Never sent. Clients treat it as UNKNOWN.
 	ServiceHealthState_SERVICE_HEALTH_STATE_UNSPECIFIED ServiceHealthState = 0
-	ServiceHealthState_SERVICE_HEALTH_STATE_UNKNOWN     ServiceHealthState = 1
-	ServiceHealthState_SERVICE_HEALTH_STATE_HEALTHY     ServiceHealthState = 2
-	ServiceHealthState_SERVICE_HEALTH_STATE_UNHEALTHY   ServiceHealthState = 3
+	// Nobody can say now: neither a success nor a failure. The reason says why.
+	ServiceHealthState_SERVICE_HEALTH_STATE_UNKNOWN ServiceHealthState = 1
+	// The latest attempts passed, and the last conclusive one is younger than
+	// 15 s.
+	ServiceHealthState_SERVICE_HEALTH_STATE_HEALTHY ServiceHealthState = 2
+	// Three attempts in a row have failed, and the last conclusive one is younger
+	// than 15 s.
+	ServiceHealthState_SERVICE_HEALTH_STATE_UNHEALTHY ServiceHealthState = 3
 )
 
 // Enum value maps for ServiceHealthState.
@@ -137,12 +149,17 @@ func (ServiceHealthState) EnumDescriptor() ([]byte, []int) {
 	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{1}
 }
 
+// DeletionOutcome is how a deletion ended.
 type DeletionOutcome int32
 
 const (
-	DeletionOutcome_DELETION_OUTCOME_UNSPECIFIED    DeletionOutcome = 0
-	DeletionOutcome_DELETION_OUTCOME_COMPLETED      DeletionOutcome = 1
-	DeletionOutcome_DELETION_OUTCOME_ACCEPTED       DeletionOutcome = 2
+	// Never sent.
+	DeletionOutcome_DELETION_OUTCOME_UNSPECIFIED DeletionOutcome = 0
+	// It is gone.
+	DeletionOutcome_DELETION_OUTCOME_COMPLETED DeletionOutcome = 1
+	// It is being removed. This gateway does not send it.
+	DeletionOutcome_DELETION_OUTCOME_ACCEPTED DeletionOutcome = 2
+	// There was none, and allow_missing was set.
 	DeletionOutcome_DELETION_OUTCOME_ALREADY_ABSENT DeletionOutcome = 3
 )
 
@@ -189,18 +206,30 @@ func (DeletionOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{2}
 }
 
+// SandboxPhase is how a sandbox is; docs/states.md says how it goes from one to
+// another.
 type SandboxPhase int32
 
 const (
-	SandboxPhase_SANDBOX_PHASE_UNSPECIFIED  SandboxPhase = 0
+	// Never sent.
+	SandboxPhase_SANDBOX_PHASE_UNSPECIFIED SandboxPhase = 0
+	// Created; its agent has not connected yet.
 	SandboxPhase_SANDBOX_PHASE_PROVISIONING SandboxPhase = 1
-	SandboxPhase_SANDBOX_PHASE_READY        SandboxPhase = 2
-	SandboxPhase_SANDBOX_PHASE_ERROR        SandboxPhase = 3
-	SandboxPhase_SANDBOX_PHASE_DELETING     SandboxPhase = 4
-	SandboxPhase_SANDBOX_PHASE_UNKNOWN      SandboxPhase = 5
-	SandboxPhase_SANDBOX_PHASE_STOPPING     SandboxPhase = 6
-	SandboxPhase_SANDBOX_PHASE_STOPPED      SandboxPhase = 7
-	SandboxPhase_SANDBOX_PHASE_STARTING     SandboxPhase = 8
+	// Its agent is connected, or was until at most 15 s ago. It says nothing of
+	// any service.
+	SandboxPhase_SANDBOX_PHASE_READY SandboxPhase = 2
+	// Its main process has exited, with exit_code.
+	SandboxPhase_SANDBOX_PHASE_ERROR SandboxPhase = 3
+	// It is being removed.
+	SandboxPhase_SANDBOX_PHASE_DELETING SandboxPhase = 4
+	// Its agent has not been connected for 15 s.
+	SandboxPhase_SANDBOX_PHASE_UNKNOWN SandboxPhase = 5
+	// It was asked to stop.
+	SandboxPhase_SANDBOX_PHASE_STOPPING SandboxPhase = 6
+	// It is stopped; StartSandbox starts it again.
+	SandboxPhase_SANDBOX_PHASE_STOPPED SandboxPhase = 7
+	// It was asked to start again; its agent has not connected yet.
+	SandboxPhase_SANDBOX_PHASE_STARTING SandboxPhase = 8
 )
 
 // Enum value maps for SandboxPhase.
@@ -256,6 +285,7 @@ func (SandboxPhase) EnumDescriptor() ([]byte, []int) {
 	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{3}
 }
 
+// HealthRequest has no fields.
 type HealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -294,8 +324,10 @@ func (*HealthRequest) Descriptor() ([]byte, []int) {
 
 // HealthResponse is as deep as the gateway's /readyz.
 type HealthResponse struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Status ServiceStatus          `protobuf:"varint,1,opt,name=status,proto3,enum=openshell.v1.ServiceStatus" json:"status,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// HEALTHY while the gateway is ready; UNHEALTHY while its store does not
+	// answer, and while it stops.
+	Status ServiceStatus `protobuf:"varint,1,opt,name=status,proto3,enum=openshell.v1.ServiceStatus" json:"status,omitempty"`
 	// Version of the gateway.
 	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -346,6 +378,336 @@ func (x *HealthResponse) GetVersion() string {
 	return ""
 }
 
+// GetCurrentUserRequest has no fields.
+type GetCurrentUserRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCurrentUserRequest) Reset() {
+	*x = GetCurrentUserRequest{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCurrentUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCurrentUserRequest) ProtoMessage() {}
+
+func (x *GetCurrentUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCurrentUserRequest.ProtoReflect.Descriptor instead.
+func (*GetCurrentUserRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{2}
+}
+
+// GetCurrentUserResponse is the same for every holder of the admin token.
+type GetCurrentUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "admin".
+	Subject string `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Name for people.
+	DisplayName string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	// "platform_admin": every call of this API is allowed.
+	Roles []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
+	// Scopes of the published API that calls of this gateway fall under.
+	Scopes []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// "admin-token".
+	IdentityProvider string `protobuf:"bytes,5,opt,name=identity_provider,json=identityProvider,proto3" json:"identity_provider,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *GetCurrentUserResponse) Reset() {
+	*x = GetCurrentUserResponse{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCurrentUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCurrentUserResponse) ProtoMessage() {}
+
+func (x *GetCurrentUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCurrentUserResponse.ProtoReflect.Descriptor instead.
+func (*GetCurrentUserResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *GetCurrentUserResponse) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *GetCurrentUserResponse) GetDisplayName() string {
+	if x != nil {
+		return x.DisplayName
+	}
+	return ""
+}
+
+func (x *GetCurrentUserResponse) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *GetCurrentUserResponse) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *GetCurrentUserResponse) GetIdentityProvider() string {
+	if x != nil {
+		return x.IdentityProvider
+	}
+	return ""
+}
+
+// GetGatewayInfoRequest has no fields.
+type GetGatewayInfoRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetGatewayInfoRequest) Reset() {
+	*x = GetGatewayInfoRequest{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetGatewayInfoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetGatewayInfoRequest) ProtoMessage() {}
+
+func (x *GetGatewayInfoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetGatewayInfoRequest.ProtoReflect.Descriptor instead.
+func (*GetGatewayInfoRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{4}
+}
+
+// GetGatewayInfoResponse is what clients of the published API ask first.
+type GetGatewayInfoResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in HealthResponse.
+	Status ServiceStatus `protobuf:"varint,1,opt,name=status,proto3,enum=openshell.v1.ServiceStatus" json:"status,omitempty"`
+	// Version of the gateway.
+	GatewayVersion string `protobuf:"bytes,2,opt,name=gateway_version,json=gatewayVersion,proto3" json:"gateway_version,omitempty"`
+	// One entry: the driver of sandboxes whose request names none.
+	ComputeDrivers []*ComputeDriverInfo `protobuf:"bytes,3,rep,name=compute_drivers,json=computeDrivers,proto3" json:"compute_drivers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetGatewayInfoResponse) Reset() {
+	*x = GetGatewayInfoResponse{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetGatewayInfoResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetGatewayInfoResponse) ProtoMessage() {}
+
+func (x *GetGatewayInfoResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetGatewayInfoResponse.ProtoReflect.Descriptor instead.
+func (*GetGatewayInfoResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *GetGatewayInfoResponse) GetStatus() ServiceStatus {
+	if x != nil {
+		return x.Status
+	}
+	return ServiceStatus_SERVICE_STATUS_UNSPECIFIED
+}
+
+func (x *GetGatewayInfoResponse) GetGatewayVersion() string {
+	if x != nil {
+		return x.GatewayVersion
+	}
+	return ""
+}
+
+func (x *GetGatewayInfoResponse) GetComputeDrivers() []*ComputeDriverInfo {
+	if x != nil {
+		return x.ComputeDrivers
+	}
+	return nil
+}
+
+// ComputeDriverInfo is a way to boot sandboxes.
+type ComputeDriverInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As "sandbox-agent.dev/driver" names it: external or local.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the driver is.
+	Capabilities  *ComputeDriverCapabilities `protobuf:"bytes,2,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ComputeDriverInfo) Reset() {
+	*x = ComputeDriverInfo{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComputeDriverInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComputeDriverInfo) ProtoMessage() {}
+
+func (x *ComputeDriverInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComputeDriverInfo.ProtoReflect.Descriptor instead.
+func (*ComputeDriverInfo) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ComputeDriverInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ComputeDriverInfo) GetCapabilities() *ComputeDriverCapabilities {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
+// ComputeDriverCapabilities is what a driver says of itself.
+type ComputeDriverCapabilities struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the driver.
+	DriverName string `protobuf:"bytes,1,opt,name=driver_name,json=driverName,proto3" json:"driver_name,omitempty"`
+	// Version of the gateway, which holds its drivers.
+	DriverVersion string `protobuf:"bytes,2,opt,name=driver_version,json=driverVersion,proto3" json:"driver_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ComputeDriverCapabilities) Reset() {
+	*x = ComputeDriverCapabilities{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComputeDriverCapabilities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComputeDriverCapabilities) ProtoMessage() {}
+
+func (x *ComputeDriverCapabilities) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComputeDriverCapabilities.ProtoReflect.Descriptor instead.
+func (*ComputeDriverCapabilities) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ComputeDriverCapabilities) GetDriverName() string {
+	if x != nil {
+		return x.DriverName
+	}
+	return ""
+}
+
+func (x *ComputeDriverCapabilities) GetDriverVersion() string {
+	if x != nil {
+		return x.DriverVersion
+	}
+	return ""
+}
+
 // HttpReadinessCheck asks the application itself: GET <path> must answer
 // 200..299 within one second.
 type HttpReadinessCheck struct {
@@ -359,7 +721,7 @@ type HttpReadinessCheck struct {
 
 func (x *HttpReadinessCheck) Reset() {
 	*x = HttpReadinessCheck{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[2]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +733,7 @@ func (x *HttpReadinessCheck) String() string {
 func (*HttpReadinessCheck) ProtoMessage() {}
 
 func (x *HttpReadinessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[2]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +746,7 @@ func (x *HttpReadinessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HttpReadinessCheck.ProtoReflect.Descriptor instead.
 func (*HttpReadinessCheck) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{2}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HttpReadinessCheck) GetPath() string {
@@ -399,24 +761,26 @@ func (x *HttpReadinessCheck) GetPath() string {
 // unknown.
 type ServiceHealth struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	State ServiceHealthState     `protobuf:"varint,1,opt,name=state,proto3,enum=openshell.v1.ServiceHealthState" json:"state,omitempty"`
-	// When the latest attempt ended, on the gateway's clock. Absent while
-	// nothing was observed.
+	// Unspecified, and a number that the client does not know, mean UNKNOWN.
+	State ServiceHealthState `protobuf:"varint,1,opt,name=state,proto3,enum=openshell.v1.ServiceHealthState" json:"state,omitempty"`
+	// When the latest attempt ended, on the gateway's clock, in whole
+	// milliseconds. Absent while nothing was observed.
 	LastCheckedTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_checked_time,json=lastCheckedTime,proto3" json:"last_checked_time,omitempty"`
-	// One sentence for people, in the gateway's own words.
+	// One sentence for people, in the gateway's own words, which may change.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// Status code of the latest attempt; absent if it got no headers.
 	HttpStatusCode *uint32 `protobuf:"varint,4,opt,name=http_status_code,json=httpStatusCode,proto3,oneof" json:"http_status_code,omitempty"`
-	// Why the state is what it is, one word of a closed list: for UNKNOWN the
-	// reasons of docs/states.md, otherwise the outcome of the latest attempt.
+	// Why the state is what it is, one word of a list that may grow: for UNKNOWN
+	// the reasons of docs/states.md, otherwise how the latest attempt ended.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Fails in a row that count towards UNHEALTHY.
+	// Fails in a row that count towards UNHEALTHY; the third makes it so.
 	ConsecutiveFailures uint32 `protobuf:"varint,6,opt,name=consecutive_failures,json=consecutiveFailures,proto3" json:"consecutive_failures,omitempty"`
-	// When the agent's verdict last changed, on the gateway's clock.
+	// When the agent's verdict last changed, on the gateway's clock. Absent while
+	// nothing was observed.
 	LastTransitionTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_transition_time,json=lastTransitionTime,proto3" json:"last_transition_time,omitempty"`
-	// Duration of the latest attempt.
+	// Duration of the latest attempt, at most about 1 s.
 	Latency *durationpb.Duration `protobuf:"bytes,8,opt,name=latency,proto3" json:"latency,omitempty"`
-	// Loopback address that answered: "127.0.0.1" or "::1".
+	// Loopback address that answered: "127.0.0.1" or "::1". Empty if none did.
 	Address       string `protobuf:"bytes,9,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -424,7 +788,7 @@ type ServiceHealth struct {
 
 func (x *ServiceHealth) Reset() {
 	*x = ServiceHealth{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[3]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +800,7 @@ func (x *ServiceHealth) String() string {
 func (*ServiceHealth) ProtoMessage() {}
 
 func (x *ServiceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[3]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +813,7 @@ func (x *ServiceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceHealth.ProtoReflect.Descriptor instead.
 func (*ServiceHealth) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{3}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ServiceHealth) GetState() ServiceHealthState {
@@ -517,15 +881,19 @@ func (x *ServiceHealth) GetAddress() string {
 
 // ServiceEndpoint is the stored record of an exposed loopback HTTP port.
 type ServiceEndpoint struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Metadata  *v1.ObjectMeta         `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	SandboxId string                 `protobuf:"bytes,2,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
-	Sandbox   string                 `protobuf:"bytes,3,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name is that of the service.
+	Metadata *v1.ObjectMeta `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// Id of the sandbox, ObjectMeta.id.
+	SandboxId string `protobuf:"bytes,2,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
+	// Name of the sandbox.
+	Sandbox string `protobuf:"bytes,3,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// Empty for the unnamed service.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// Loopback TCP port inside the sandbox, 1..65535.
 	TargetPort uint32 `protobuf:"varint,5,opt,name=target_port,json=targetPort,proto3" json:"target_port,omitempty"`
-	// Whether the service has a host name of its own under the routing domain.
+	// Stored and answered. Every service has a host name of its own here,
+	// whatever this says.
 	Domain bool `protobuf:"varint,6,opt,name=domain,proto3" json:"domain,omitempty"`
 	// The effective check: absent means responsiveness (any status), present
 	// means readiness (2xx), never with an empty path.
@@ -536,7 +904,7 @@ type ServiceEndpoint struct {
 
 func (x *ServiceEndpoint) Reset() {
 	*x = ServiceEndpoint{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[4]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +916,7 @@ func (x *ServiceEndpoint) String() string {
 func (*ServiceEndpoint) ProtoMessage() {}
 
 func (x *ServiceEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[4]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +929,7 @@ func (x *ServiceEndpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceEndpoint.ProtoReflect.Descriptor instead.
 func (*ServiceEndpoint) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{4}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ServiceEndpoint) GetMetadata() *v1.ObjectMeta {
@@ -613,11 +981,16 @@ func (x *ServiceEndpoint) GetReadinessCheck() *HttpReadinessCheck {
 	return nil
 }
 
+// ServiceEndpointResponse is a service: what is stored of it, and how it is.
 type ServiceEndpointResponse struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Endpoint *ServiceEndpoint       `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
-	Url      string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
-	// Absent in the replayed answer of a mutation.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is stored.
+	Endpoint *ServiceEndpoint `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
+	// Where the service is reached from outside, such as
+	// "http://default--web--docs.sandbox.localhost:17680/".
+	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	// How it is now. Absent in the replayed answer of a mutation, which means
+	// unknown.
 	Health        *ServiceHealth `protobuf:"bytes,3,opt,name=health,proto3" json:"health,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -625,7 +998,7 @@ type ServiceEndpointResponse struct {
 
 func (x *ServiceEndpointResponse) Reset() {
 	*x = ServiceEndpointResponse{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[5]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +1010,7 @@ func (x *ServiceEndpointResponse) String() string {
 func (*ServiceEndpointResponse) ProtoMessage() {}
 
 func (x *ServiceEndpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[5]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +1023,7 @@ func (x *ServiceEndpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceEndpointResponse.ProtoReflect.Descriptor instead.
 func (*ServiceEndpointResponse) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{5}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ServiceEndpointResponse) GetEndpoint() *ServiceEndpoint {
@@ -674,16 +1047,25 @@ func (x *ServiceEndpointResponse) GetHealth() *ServiceHealth {
 	return nil
 }
 
+// ExposeServiceRequest describes a service as it shall be.
 type ExposeServiceRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Sandbox        string                 `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	TargetPort     uint32                 `protobuf:"varint,3,opt,name=target_port,json=targetPort,proto3" json:"target_port,omitempty"`
-	Domain         bool                   `protobuf:"varint,4,opt,name=domain,proto3" json:"domain,omitempty"`
-	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,5,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
-	// Optional non-zero UUID; the same id and payload within 24 h replays the
-	// stored success, with another payload it is InvalidArgument.
-	RequestId      string              `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Sandbox string `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Name of the service, a lowercase DNS label of at most 28 characters without
+	// "--"; empty: the unnamed service.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Loopback TCP port inside the sandbox, 1..65535.
+	TargetPort uint32 `protobuf:"varint,3,opt,name=target_port,json=targetPort,proto3" json:"target_port,omitempty"`
+	// See ServiceEndpoint.domain.
+	Domain bool `protobuf:"varint,4,opt,name=domain,proto3" json:"domain,omitempty"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,5,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	// Optional non-zero UUID. The same id and payload within 24 h replays the
+	// stored success, without health; with another payload it is InvalidArgument.
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Absent: a new service is responsive with any answer, a stored one keeps its
+	// check.
 	ReadinessCheck *HttpReadinessCheck `protobuf:"bytes,8,opt,name=readiness_check,json=readinessCheck,proto3" json:"readiness_check,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -691,7 +1073,7 @@ type ExposeServiceRequest struct {
 
 func (x *ExposeServiceRequest) Reset() {
 	*x = ExposeServiceRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[6]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +1085,7 @@ func (x *ExposeServiceRequest) String() string {
 func (*ExposeServiceRequest) ProtoMessage() {}
 
 func (x *ExposeServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[6]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,7 +1098,7 @@ func (x *ExposeServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExposeServiceRequest.ProtoReflect.Descriptor instead.
 func (*ExposeServiceRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{6}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExposeServiceRequest) GetSandbox() string {
@@ -768,18 +1150,22 @@ func (x *ExposeServiceRequest) GetReadinessCheck() *HttpReadinessCheck {
 	return nil
 }
 
+// GetServiceRequest names a service.
 type GetServiceRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Sandbox        string                 `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,3,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Sandbox string `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Empty: the unnamed service.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,3,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetServiceRequest) Reset() {
 	*x = GetServiceRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[7]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +1177,7 @@ func (x *GetServiceRequest) String() string {
 func (*GetServiceRequest) ProtoMessage() {}
 
 func (x *GetServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[7]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +1190,7 @@ func (x *GetServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{7}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetServiceRequest) GetSandbox() string {
@@ -828,13 +1214,18 @@ func (x *GetServiceRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
 	return nil
 }
 
+// ListServicesRequest selects services.
 type ListServicesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty lists the services of every sandbox in scope.
+	// Name of a sandbox; empty: every sandbox in scope. Not together with all
+	// workspaces.
 	Sandbox string `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	// At most 1,000; 0 means 100.
-	PageSize       int32                 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken      string                `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// How many at most; 0 means 100, more than 1,000 means 1,000.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before, with otherwise the same request;
+	// empty: the first page.
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// One workspace, "default" if absent, or all.
 	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,4,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -842,7 +1233,7 @@ type ListServicesRequest struct {
 
 func (x *ListServicesRequest) Reset() {
 	*x = ListServicesRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[8]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +1245,7 @@ func (x *ListServicesRequest) String() string {
 func (*ListServicesRequest) ProtoMessage() {}
 
 func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[8]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +1258,7 @@ func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesRequest.ProtoReflect.Descriptor instead.
 func (*ListServicesRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{8}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListServicesRequest) GetSandbox() string {
@@ -898,8 +1289,10 @@ func (x *ListServicesRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
 	return nil
 }
 
+// ListServicesResponse is one page.
 type ListServicesResponse struct {
-	state    protoimpl.MessageState     `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By workspace, sandbox and name; the health of each is as of this answer.
 	Services []*ServiceEndpointResponse `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -909,7 +1302,7 @@ type ListServicesResponse struct {
 
 func (x *ListServicesResponse) Reset() {
 	*x = ListServicesResponse{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[9]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1314,7 @@ func (x *ListServicesResponse) String() string {
 func (*ListServicesResponse) ProtoMessage() {}
 
 func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[9]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1327,7 @@ func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesResponse.ProtoReflect.Descriptor instead.
 func (*ListServicesResponse) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{9}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListServicesResponse) GetServices() []*ServiceEndpointResponse {
@@ -951,13 +1344,18 @@ func (x *ListServicesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// DeleteServiceRequest names the service to remove.
 type DeleteServiceRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Sandbox        string                 `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,3,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Sandbox string `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Empty: the unnamed service.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,3,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
 	// Answer ALREADY_ABSENT instead of NotFound.
-	AllowMissing  bool   `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	AllowMissing bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	// See ExposeServiceRequest.request_id.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -965,7 +1363,7 @@ type DeleteServiceRequest struct {
 
 func (x *DeleteServiceRequest) Reset() {
 	*x = DeleteServiceRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[10]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1375,7 @@ func (x *DeleteServiceRequest) String() string {
 func (*DeleteServiceRequest) ProtoMessage() {}
 
 func (x *DeleteServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[10]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1388,7 @@ func (x *DeleteServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteServiceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteServiceRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{10}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteServiceRequest) GetSandbox() string {
@@ -1028,16 +1426,18 @@ func (x *DeleteServiceRequest) GetRequestId() string {
 	return ""
 }
 
+// DeleteServiceResponse says what became of it.
 type DeleteServiceResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Outcome       DeletionOutcome        `protobuf:"varint,2,opt,name=outcome,proto3,enum=openshell.v1.DeletionOutcome" json:"outcome,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// COMPLETED or ALREADY_ABSENT.
+	Outcome       DeletionOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=openshell.v1.DeletionOutcome" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteServiceResponse) Reset() {
 	*x = DeleteServiceResponse{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[11]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1449,7 @@ func (x *DeleteServiceResponse) String() string {
 func (*DeleteServiceResponse) ProtoMessage() {}
 
 func (x *DeleteServiceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[11]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1462,7 @@ func (x *DeleteServiceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteServiceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteServiceResponse) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{11}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteServiceResponse) GetOutcome() DeletionOutcome {
@@ -1074,17 +1474,20 @@ func (x *DeleteServiceResponse) GetOutcome() DeletionOutcome {
 
 // SandboxServiceExposure is a service to expose as the sandbox is created.
 type SandboxServiceExposure struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Service        string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
-	TargetPort     uint32                 `protobuf:"varint,2,opt,name=target_port,json=targetPort,proto3" json:"target_port,omitempty"`
-	ReadinessCheck *HttpReadinessCheck    `protobuf:"bytes,4,opt,name=readiness_check,json=readinessCheck,proto3" json:"readiness_check,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the service; empty: the unnamed service.
+	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	// Loopback TCP port inside the sandbox, 1..65535.
+	TargetPort uint32 `protobuf:"varint,2,opt,name=target_port,json=targetPort,proto3" json:"target_port,omitempty"`
+	// Absent: it is responsive with any answer.
+	ReadinessCheck *HttpReadinessCheck `protobuf:"bytes,4,opt,name=readiness_check,json=readinessCheck,proto3" json:"readiness_check,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SandboxServiceExposure) Reset() {
 	*x = SandboxServiceExposure{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[12]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1499,7 @@ func (x *SandboxServiceExposure) String() string {
 func (*SandboxServiceExposure) ProtoMessage() {}
 
 func (x *SandboxServiceExposure) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[12]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1512,7 @@ func (x *SandboxServiceExposure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxServiceExposure.ProtoReflect.Descriptor instead.
 func (*SandboxServiceExposure) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{12}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SandboxServiceExposure) GetService() string {
@@ -1133,15 +1536,25 @@ func (x *SandboxServiceExposure) GetReadinessCheck() *HttpReadinessCheck {
 	return nil
 }
 
+// CreateSandboxRequest describes a new sandbox and the services that it begins
+// with.
 type CreateSandboxRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Spec   *SandboxSpec           `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Labels map[string]string      `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// "sandbox-agent.dev/driver" chooses the driver: external or local.
-	Annotations      map[string]string         `protobuf:"bytes,4,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	WorkspaceScope   *v1.WorkspaceSelector     `protobuf:"bytes,7,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
-	RequestId        string                    `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What to run; absent: nothing besides the agent.
+	Spec *SandboxSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	// A lowercase DNS label of at most 28 characters without "--".
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// To find the sandbox by; at most 64. Keys have 1..253 bytes without "=", ","
+	// and blanks, values at most 4,096.
+	Labels map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// At most 64, of the same shape as labels. "sandbox-agent.dev/driver" chooses
+	// the driver: external or local.
+	Annotations map[string]string `protobuf:"bytes,4,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,7,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	// See ExposeServiceRequest.request_id.
+	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// At most 256, each with a name of its own.
 	ServiceExposures []*SandboxServiceExposure `protobuf:"bytes,9,rep,name=service_exposures,json=serviceExposures,proto3" json:"service_exposures,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1149,7 +1562,7 @@ type CreateSandboxRequest struct {
 
 func (x *CreateSandboxRequest) Reset() {
 	*x = CreateSandboxRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[13]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1574,7 @@ func (x *CreateSandboxRequest) String() string {
 func (*CreateSandboxRequest) ProtoMessage() {}
 
 func (x *CreateSandboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[13]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1587,7 @@ func (x *CreateSandboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSandboxRequest.ProtoReflect.Descriptor instead.
 func (*CreateSandboxRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{13}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateSandboxRequest) GetSpec() *SandboxSpec {
@@ -1226,10 +1639,13 @@ func (x *CreateSandboxRequest) GetServiceExposures() []*SandboxServiceExposure {
 	return nil
 }
 
+// SandboxResponse is a sandbox as it is now.
 type SandboxResponse struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Sandbox *Sandbox               `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	// URL of each service exposed by this create, by service name.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sandbox.
+	Sandbox *Sandbox `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// URL of each service exposed by a create, by service name. Empty in other
+	// answers.
 	ServiceUrls   map[string]string `protobuf:"bytes,2,rep,name=service_urls,json=serviceUrls,proto3" json:"service_urls,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1237,7 +1653,7 @@ type SandboxResponse struct {
 
 func (x *SandboxResponse) Reset() {
 	*x = SandboxResponse{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[14]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1665,7 @@ func (x *SandboxResponse) String() string {
 func (*SandboxResponse) ProtoMessage() {}
 
 func (x *SandboxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[14]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1678,7 @@ func (x *SandboxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxResponse.ProtoReflect.Descriptor instead.
 func (*SandboxResponse) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{14}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SandboxResponse) GetSandbox() *Sandbox {
@@ -1279,17 +1695,20 @@ func (x *SandboxResponse) GetServiceUrls() map[string]string {
 	return nil
 }
 
+// GetSandboxRequest names a sandbox.
 type GetSandboxRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetSandboxRequest) Reset() {
 	*x = GetSandboxRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[15]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1720,7 @@ func (x *GetSandboxRequest) String() string {
 func (*GetSandboxRequest) ProtoMessage() {}
 
 func (x *GetSandboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[15]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1733,7 @@ func (x *GetSandboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSandboxRequest.ProtoReflect.Descriptor instead.
 func (*GetSandboxRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{15}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetSandboxRequest) GetName() string {
@@ -1331,13 +1750,17 @@ func (x *GetSandboxRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
 	return nil
 }
 
+// ListSandboxesRequest selects sandboxes.
 type ListSandboxesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 1,000; 0 means 100.
-	PageSize  int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// How many at most; 0 means 100, more than 1,000 means 1,000.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before, with otherwise the same request;
+	// empty: the first page.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Comma-separated "key=value" terms, all of which must hold.
-	LabelSelector  string                `protobuf:"bytes,3,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	LabelSelector string `protobuf:"bytes,3,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	// One workspace, "default" if absent, or all.
 	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,4,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1345,7 +1768,7 @@ type ListSandboxesRequest struct {
 
 func (x *ListSandboxesRequest) Reset() {
 	*x = ListSandboxesRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[16]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1780,7 @@ func (x *ListSandboxesRequest) String() string {
 func (*ListSandboxesRequest) ProtoMessage() {}
 
 func (x *ListSandboxesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[16]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1793,7 @@ func (x *ListSandboxesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSandboxesRequest.ProtoReflect.Descriptor instead.
 func (*ListSandboxesRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{16}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListSandboxesRequest) GetPageSize() int32 {
@@ -1401,17 +1824,20 @@ func (x *ListSandboxesRequest) GetWorkspaceScope() *v1.WorkspaceSelector {
 	return nil
 }
 
+// ListSandboxesResponse is one page.
 type ListSandboxesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sandboxes     []*Sandbox             `protobuf:"bytes,1,rep,name=sandboxes,proto3" json:"sandboxes,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By workspace and name.
+	Sandboxes []*Sandbox `protobuf:"bytes,1,rep,name=sandboxes,proto3" json:"sandboxes,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListSandboxesResponse) Reset() {
 	*x = ListSandboxesResponse{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[17]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1849,7 @@ func (x *ListSandboxesResponse) String() string {
 func (*ListSandboxesResponse) ProtoMessage() {}
 
 func (x *ListSandboxesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[17]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1862,7 @@ func (x *ListSandboxesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSandboxesResponse.ProtoReflect.Descriptor instead.
 func (*ListSandboxesResponse) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{17}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListSandboxesResponse) GetSandboxes() []*Sandbox {
@@ -1453,18 +1879,22 @@ func (x *ListSandboxesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// StopSandboxRequest names the sandbox to stop.
 type StopSandboxRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
-	RequestId      string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	// See ExposeServiceRequest.request_id.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StopSandboxRequest) Reset() {
 	*x = StopSandboxRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[18]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1906,7 @@ func (x *StopSandboxRequest) String() string {
 func (*StopSandboxRequest) ProtoMessage() {}
 
 func (x *StopSandboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[18]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1919,7 @@ func (x *StopSandboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopSandboxRequest.ProtoReflect.Descriptor instead.
 func (*StopSandboxRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{18}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StopSandboxRequest) GetName() string {
@@ -1513,18 +1943,22 @@ func (x *StopSandboxRequest) GetRequestId() string {
 	return ""
 }
 
+// StartSandboxRequest names the sandbox to start.
 type StartSandboxRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
-	RequestId      string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	// See ExposeServiceRequest.request_id.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartSandboxRequest) Reset() {
 	*x = StartSandboxRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[19]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1970,7 @@ func (x *StartSandboxRequest) String() string {
 func (*StartSandboxRequest) ProtoMessage() {}
 
 func (x *StartSandboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[19]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1983,7 @@ func (x *StartSandboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartSandboxRequest.ProtoReflect.Descriptor instead.
 func (*StartSandboxRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{19}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StartSandboxRequest) GetName() string {
@@ -1573,19 +2007,24 @@ func (x *StartSandboxRequest) GetRequestId() string {
 	return ""
 }
 
+// DeleteSandboxRequest names the sandbox to remove.
 type DeleteSandboxRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	WorkspaceScope *v1.WorkspaceSelector  `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
-	AllowMissing   bool                   `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
-	RequestId      string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// One workspace, "default" if absent.
+	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,2,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
+	// Answer ALREADY_ABSENT instead of NotFound.
+	AllowMissing bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	// See ExposeServiceRequest.request_id.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteSandboxRequest) Reset() {
 	*x = DeleteSandboxRequest{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[20]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +2036,7 @@ func (x *DeleteSandboxRequest) String() string {
 func (*DeleteSandboxRequest) ProtoMessage() {}
 
 func (x *DeleteSandboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[20]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +2049,7 @@ func (x *DeleteSandboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSandboxRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSandboxRequest) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{20}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeleteSandboxRequest) GetName() string {
@@ -1641,17 +2080,20 @@ func (x *DeleteSandboxRequest) GetRequestId() string {
 	return ""
 }
 
+// DeleteSandboxResponse says what became of it.
 type DeleteSandboxResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Outcome       DeletionOutcome        `protobuf:"varint,2,opt,name=outcome,proto3,enum=openshell.v1.DeletionOutcome" json:"outcome,omitempty"`
-	SandboxId     string                 `protobuf:"bytes,3,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// COMPLETED or ALREADY_ABSENT.
+	Outcome DeletionOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=openshell.v1.DeletionOutcome" json:"outcome,omitempty"`
+	// Id of the sandbox that is gone; empty if there was none.
+	SandboxId     string `protobuf:"bytes,3,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteSandboxResponse) Reset() {
 	*x = DeleteSandboxResponse{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[21]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1663,7 +2105,7 @@ func (x *DeleteSandboxResponse) String() string {
 func (*DeleteSandboxResponse) ProtoMessage() {}
 
 func (x *DeleteSandboxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[21]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1676,7 +2118,7 @@ func (x *DeleteSandboxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSandboxResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSandboxResponse) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{21}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteSandboxResponse) GetOutcome() DeletionOutcome {
@@ -1693,18 +2135,23 @@ func (x *DeleteSandboxResponse) GetSandboxId() string {
 	return ""
 }
 
+// Sandbox is an isolated runtime with a loopback of its own, in which
+// somebody's code runs.
 type Sandbox struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Metadata      *v1.ObjectMeta         `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	Spec          *SandboxSpec           `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	Status        *SandboxStatus         `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name is that of the sandbox.
+	Metadata *v1.ObjectMeta `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// As it was asked for.
+	Spec *SandboxSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// As it is now.
+	Status        *SandboxStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Sandbox) Reset() {
 	*x = Sandbox{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[22]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +2163,7 @@ func (x *Sandbox) String() string {
 func (*Sandbox) ProtoMessage() {}
 
 func (x *Sandbox) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[22]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +2176,7 @@ func (x *Sandbox) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sandbox.ProtoReflect.Descriptor instead.
 func (*Sandbox) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{22}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Sandbox) GetMetadata() *v1.ObjectMeta {
@@ -1753,21 +2200,28 @@ func (x *Sandbox) GetStatus() *SandboxStatus {
 	return nil
 }
 
+// SandboxSpec is what to run in a sandbox.
 type SandboxSpec struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	LogLevel    string                 `protobuf:"bytes,1,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
-	Environment map[string]string      `protobuf:"bytes,5,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Template    *SandboxTemplate       `protobuf:"bytes,6,opt,name=template,proto3" json:"template,omitempty"`
-	// Main process; its exit makes the sandbox ERROR.
-	Command       []string `protobuf:"bytes,12,rep,name=command,proto3" json:"command,omitempty"`
-	Tty           bool     `protobuf:"varint,13,opt,name=tty,proto3" json:"tty,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the agent, where the driver starts it: debug, info, warn or error;
+	// empty: info.
+	LogLevel string `protobuf:"bytes,1,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
+	// Variables of the main process, at most 256 and 64 KiB.
+	Environment map[string]string `protobuf:"bytes,5,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What to boot, for drivers that boot images.
+	Template *SandboxTemplate `protobuf:"bytes,6,opt,name=template,proto3" json:"template,omitempty"`
+	// Main process and its arguments, at most 64 KiB; its exit makes the sandbox
+	// ERROR. Empty: none.
+	Command []string `protobuf:"bytes,12,rep,name=command,proto3" json:"command,omitempty"`
+	// Stored and answered; the drivers of this gateway give no terminal.
+	Tty           bool `protobuf:"varint,13,opt,name=tty,proto3" json:"tty,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SandboxSpec) Reset() {
 	*x = SandboxSpec{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[23]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +2233,7 @@ func (x *SandboxSpec) String() string {
 func (*SandboxSpec) ProtoMessage() {}
 
 func (x *SandboxSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[23]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +2246,7 @@ func (x *SandboxSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxSpec.ProtoReflect.Descriptor instead.
 func (*SandboxSpec) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{23}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SandboxSpec) GetLogLevel() string {
@@ -1830,16 +2284,18 @@ func (x *SandboxSpec) GetTty() bool {
 	return false
 }
 
+// SandboxTemplate is what a sandbox is booted from.
 type SandboxTemplate struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Image         string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Stored and answered; the drivers of this gateway boot no images.
+	Image         string `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SandboxTemplate) Reset() {
 	*x = SandboxTemplate{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[24]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +2307,7 @@ func (x *SandboxTemplate) String() string {
 func (*SandboxTemplate) ProtoMessage() {}
 
 func (x *SandboxTemplate) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[24]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +2320,7 @@ func (x *SandboxTemplate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxTemplate.ProtoReflect.Descriptor instead.
 func (*SandboxTemplate) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{24}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SandboxTemplate) GetImage() string {
@@ -1874,14 +2330,21 @@ func (x *SandboxTemplate) GetImage() string {
 	return ""
 }
 
+// SandboxStatus is what the gateway knows of a sandbox at the instant it
+// answers.
 type SandboxStatus struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	AgentPod   string                 `protobuf:"bytes,2,opt,name=agent_pod,json=agentPod,proto3" json:"agent_pod,omitempty"`
-	Conditions []*SandboxCondition    `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	Phase      SandboxPhase           `protobuf:"varint,6,opt,name=phase,proto3,enum=openshell.v1.SandboxPhase" json:"phase,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the published API; this gateway leaves it empty.
+	AgentPod string `protobuf:"bytes,2,opt,name=agent_pod,json=agentPod,proto3" json:"agent_pod,omitempty"`
+	// Why the phase is what it is. "Ready" is always there; "Runtime" says how to
+	// boot the sandbox, while somebody else has to.
+	Conditions []*SandboxCondition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// How it is, in one word.
+	Phase SandboxPhase `protobuf:"varint,6,opt,name=phase,proto3,enum=openshell.v1.SandboxPhase" json:"phase,omitempty"`
 	// Instance id of the agent whose session is live or was last.
 	MainProcessInstanceId string `protobuf:"bytes,8,opt,name=main_process_instance_id,json=mainProcessInstanceId,proto3" json:"main_process_instance_id,omitempty"`
-	// Present once the main process has exited.
+	// Present once the main process has exited: 0..255, 128 and the signal that
+	// ended it, or -1 if the status is not known.
 	ExitCode      *int32 `protobuf:"varint,9,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1889,7 +2352,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[25]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +2364,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[25]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +2377,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{25}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SandboxStatus) GetAgentPod() string {
@@ -1952,13 +2415,19 @@ func (x *SandboxStatus) GetExitCode() int32 {
 	return 0
 }
 
+// SandboxCondition is one aspect of a sandbox.
 type SandboxCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Type  string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// "Ready" or "Runtime".
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// "True", "False" or "Unknown".
-	Status         string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	Reason         string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Message        string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	// Why, in one word, such as "SessionLive", "AwaitingAgent" or
+	// "MainProcessExited".
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The same as a sentence for people.
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// When the gateway last stored a change of the sandbox.
 	TransitionTime *timestamppb.Timestamp `protobuf:"bytes,105,opt,name=transition_time,json=transitionTime,proto3" json:"transition_time,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1966,7 +2435,7 @@ type SandboxCondition struct {
 
 func (x *SandboxCondition) Reset() {
 	*x = SandboxCondition{}
-	mi := &file_openshell_v1_openshell_proto_msgTypes[26]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2447,7 @@ func (x *SandboxCondition) String() string {
 func (*SandboxCondition) ProtoMessage() {}
 
 func (x *SandboxCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_openshell_v1_openshell_proto_msgTypes[26]
+	mi := &file_openshell_v1_openshell_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2460,7 @@ func (x *SandboxCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxCondition.ProtoReflect.Descriptor instead.
 func (*SandboxCondition) Descriptor() ([]byte, []int) {
-	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{26}
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SandboxCondition) GetType() string {
@@ -2029,6 +2498,218 @@ func (x *SandboxCondition) GetTransitionTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// GetWorkspaceRequest names a workspace.
+type GetWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the workspace.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWorkspaceRequest) Reset() {
+	*x = GetWorkspaceRequest{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWorkspaceRequest) ProtoMessage() {}
+
+func (x *GetWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*GetWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *GetWorkspaceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// GetWorkspaceResponse is a workspace.
+type GetWorkspaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The workspace.
+	Workspace     *v1.Workspace `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWorkspaceResponse) Reset() {
+	*x = GetWorkspaceResponse{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWorkspaceResponse) ProtoMessage() {}
+
+func (x *GetWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*GetWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *GetWorkspaceResponse) GetWorkspace() *v1.Workspace {
+	if x != nil {
+		return x.Workspace
+	}
+	return nil
+}
+
+// ListWorkspacesRequest selects workspaces.
+type ListWorkspacesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 1,000; 0 means 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before; empty: the first page.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// As in ListSandboxesRequest. Workspaces have no labels here, so that any
+	// term leaves none.
+	LabelSelector string `protobuf:"bytes,3,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkspacesRequest) Reset() {
+	*x = ListWorkspacesRequest{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspacesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspacesRequest) ProtoMessage() {}
+
+func (x *ListWorkspacesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspacesRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkspacesRequest) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListWorkspacesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListWorkspacesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListWorkspacesRequest) GetLabelSelector() string {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return ""
+}
+
+// ListWorkspacesResponse is one page.
+type ListWorkspacesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Workspaces []*v1.Workspace `protobuf:"bytes,1,rep,name=workspaces,proto3" json:"workspaces,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkspacesResponse) Reset() {
+	*x = ListWorkspacesResponse{}
+	mi := &file_openshell_v1_openshell_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkspacesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkspacesResponse) ProtoMessage() {}
+
+func (x *ListWorkspacesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_v1_openshell_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkspacesResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkspacesResponse) Descriptor() ([]byte, []int) {
+	return file_openshell_v1_openshell_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListWorkspacesResponse) GetWorkspaces() []*v1.Workspace {
+	if x != nil {
+		return x.Workspaces
+	}
+	return nil
+}
+
+func (x *ListWorkspacesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_openshell_v1_openshell_proto protoreflect.FileDescriptor
 
 const file_openshell_v1_openshell_proto_rawDesc = "" +
@@ -2037,7 +2718,26 @@ const file_openshell_v1_openshell_proto_rawDesc = "" +
 	"\rHealthRequest\"_\n" +
 	"\x0eHealthResponse\x123\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x1b.openshell.v1.ServiceStatusR\x06status\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\tR\aversion\"(\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\"\x17\n" +
+	"\x15GetCurrentUserRequest\"\xb0\x01\n" +
+	"\x16GetCurrentUserResponse\x12\x18\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x12!\n" +
+	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x14\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\x12\x16\n" +
+	"\x06scopes\x18\x04 \x03(\tR\x06scopes\x12+\n" +
+	"\x11identity_provider\x18\x05 \x01(\tR\x10identityProvider\"\x17\n" +
+	"\x15GetGatewayInfoRequest\"\xc0\x01\n" +
+	"\x16GetGatewayInfoResponse\x123\n" +
+	"\x06status\x18\x01 \x01(\x0e2\x1b.openshell.v1.ServiceStatusR\x06status\x12'\n" +
+	"\x0fgateway_version\x18\x02 \x01(\tR\x0egatewayVersion\x12H\n" +
+	"\x0fcompute_drivers\x18\x03 \x03(\v2\x1f.openshell.v1.ComputeDriverInfoR\x0ecomputeDrivers\"t\n" +
+	"\x11ComputeDriverInfo\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12K\n" +
+	"\fcapabilities\x18\x02 \x01(\v2'.openshell.v1.ComputeDriverCapabilitiesR\fcapabilities\"c\n" +
+	"\x19ComputeDriverCapabilities\x12\x1f\n" +
+	"\vdriver_name\x18\x01 \x01(\tR\n" +
+	"driverName\x12%\n" +
+	"\x0edriver_version\x18\x02 \x01(\tR\rdriverVersion\"(\n" +
 	"\x12HttpReadinessCheck\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"\xd5\x03\n" +
 	"\rServiceHealth\x126\n" +
@@ -2185,7 +2885,21 @@ const file_openshell_v1_openshell_proto_rawDesc = "" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12C\n" +
-	"\x0ftransition_time\x18i \x01(\v2\x1a.google.protobuf.TimestampR\x0etransitionTime*\x86\x01\n" +
+	"\x0ftransition_time\x18i \x01(\v2\x1a.google.protobuf.TimestampR\x0etransitionTime\")\n" +
+	"\x13GetWorkspaceRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"W\n" +
+	"\x14GetWorkspaceResponse\x12?\n" +
+	"\tworkspace\x18\x01 \x01(\v2!.openshell.datamodel.v1.WorkspaceR\tworkspace\"z\n" +
+	"\x15ListWorkspacesRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12%\n" +
+	"\x0elabel_selector\x18\x03 \x01(\tR\rlabelSelector\"\x83\x01\n" +
+	"\x16ListWorkspacesResponse\x12A\n" +
+	"\n" +
+	"workspaces\x18\x01 \x03(\v2!.openshell.datamodel.v1.WorkspaceR\n" +
+	"workspaces\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\x86\x01\n" +
 	"\rServiceStatus\x12\x1e\n" +
 	"\x1aSERVICE_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16SERVICE_STATUS_HEALTHY\x10\x01\x12\x1b\n" +
@@ -2210,9 +2924,12 @@ const file_openshell_v1_openshell_proto_rawDesc = "" +
 	"\x15SANDBOX_PHASE_UNKNOWN\x10\x05\x12\x1a\n" +
 	"\x16SANDBOX_PHASE_STOPPING\x10\x06\x12\x19\n" +
 	"\x15SANDBOX_PHASE_STOPPED\x10\a\x12\x1a\n" +
-	"\x16SANDBOX_PHASE_STARTING\x10\b2\xab\a\n" +
+	"\x16SANDBOX_PHASE_STARTING\x10\b2\x99\n" +
+	"\n" +
 	"\tOpenShell\x12C\n" +
-	"\x06Health\x12\x1b.openshell.v1.HealthRequest\x1a\x1c.openshell.v1.HealthResponse\x12R\n" +
+	"\x06Health\x12\x1b.openshell.v1.HealthRequest\x1a\x1c.openshell.v1.HealthResponse\x12[\n" +
+	"\x0eGetCurrentUser\x12#.openshell.v1.GetCurrentUserRequest\x1a$.openshell.v1.GetCurrentUserResponse\x12[\n" +
+	"\x0eGetGatewayInfo\x12#.openshell.v1.GetGatewayInfoRequest\x1a$.openshell.v1.GetGatewayInfoResponse\x12R\n" +
 	"\rCreateSandbox\x12\".openshell.v1.CreateSandboxRequest\x1a\x1d.openshell.v1.SandboxResponse\x12L\n" +
 	"\n" +
 	"GetSandbox\x12\x1f.openshell.v1.GetSandboxRequest\x1a\x1d.openshell.v1.SandboxResponse\x12X\n" +
@@ -2224,7 +2941,9 @@ const file_openshell_v1_openshell_proto_rawDesc = "" +
 	"\n" +
 	"GetService\x12\x1f.openshell.v1.GetServiceRequest\x1a%.openshell.v1.ServiceEndpointResponse\x12U\n" +
 	"\fListServices\x12!.openshell.v1.ListServicesRequest\x1a\".openshell.v1.ListServicesResponse\x12X\n" +
-	"\rDeleteService\x12\".openshell.v1.DeleteServiceRequest\x1a#.openshell.v1.DeleteServiceResponseBEZCgithub.com/sandbox-agent/sandbox-agent/api/openshell/v1;openshellv1b\x06proto3"
+	"\rDeleteService\x12\".openshell.v1.DeleteServiceRequest\x1a#.openshell.v1.DeleteServiceResponse\x12U\n" +
+	"\fGetWorkspace\x12!.openshell.v1.GetWorkspaceRequest\x1a\".openshell.v1.GetWorkspaceResponse\x12[\n" +
+	"\x0eListWorkspaces\x12#.openshell.v1.ListWorkspacesRequest\x1a$.openshell.v1.ListWorkspacesResponseBEZCgithub.com/sandbox-agent/sandbox-agent/api/openshell/v1;openshellv1b\x06proto3"
 
 var (
 	file_openshell_v1_openshell_proto_rawDescOnce sync.Once
@@ -2239,115 +2958,139 @@ func file_openshell_v1_openshell_proto_rawDescGZIP() []byte {
 }
 
 var file_openshell_v1_openshell_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_openshell_v1_openshell_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_openshell_v1_openshell_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_openshell_v1_openshell_proto_goTypes = []any{
-	(ServiceStatus)(0),              // 0: openshell.v1.ServiceStatus
-	(ServiceHealthState)(0),         // 1: openshell.v1.ServiceHealthState
-	(DeletionOutcome)(0),            // 2: openshell.v1.DeletionOutcome
-	(SandboxPhase)(0),               // 3: openshell.v1.SandboxPhase
-	(*HealthRequest)(nil),           // 4: openshell.v1.HealthRequest
-	(*HealthResponse)(nil),          // 5: openshell.v1.HealthResponse
-	(*HttpReadinessCheck)(nil),      // 6: openshell.v1.HttpReadinessCheck
-	(*ServiceHealth)(nil),           // 7: openshell.v1.ServiceHealth
-	(*ServiceEndpoint)(nil),         // 8: openshell.v1.ServiceEndpoint
-	(*ServiceEndpointResponse)(nil), // 9: openshell.v1.ServiceEndpointResponse
-	(*ExposeServiceRequest)(nil),    // 10: openshell.v1.ExposeServiceRequest
-	(*GetServiceRequest)(nil),       // 11: openshell.v1.GetServiceRequest
-	(*ListServicesRequest)(nil),     // 12: openshell.v1.ListServicesRequest
-	(*ListServicesResponse)(nil),    // 13: openshell.v1.ListServicesResponse
-	(*DeleteServiceRequest)(nil),    // 14: openshell.v1.DeleteServiceRequest
-	(*DeleteServiceResponse)(nil),   // 15: openshell.v1.DeleteServiceResponse
-	(*SandboxServiceExposure)(nil),  // 16: openshell.v1.SandboxServiceExposure
-	(*CreateSandboxRequest)(nil),    // 17: openshell.v1.CreateSandboxRequest
-	(*SandboxResponse)(nil),         // 18: openshell.v1.SandboxResponse
-	(*GetSandboxRequest)(nil),       // 19: openshell.v1.GetSandboxRequest
-	(*ListSandboxesRequest)(nil),    // 20: openshell.v1.ListSandboxesRequest
-	(*ListSandboxesResponse)(nil),   // 21: openshell.v1.ListSandboxesResponse
-	(*StopSandboxRequest)(nil),      // 22: openshell.v1.StopSandboxRequest
-	(*StartSandboxRequest)(nil),     // 23: openshell.v1.StartSandboxRequest
-	(*DeleteSandboxRequest)(nil),    // 24: openshell.v1.DeleteSandboxRequest
-	(*DeleteSandboxResponse)(nil),   // 25: openshell.v1.DeleteSandboxResponse
-	(*Sandbox)(nil),                 // 26: openshell.v1.Sandbox
-	(*SandboxSpec)(nil),             // 27: openshell.v1.SandboxSpec
-	(*SandboxTemplate)(nil),         // 28: openshell.v1.SandboxTemplate
-	(*SandboxStatus)(nil),           // 29: openshell.v1.SandboxStatus
-	(*SandboxCondition)(nil),        // 30: openshell.v1.SandboxCondition
-	nil,                             // 31: openshell.v1.CreateSandboxRequest.LabelsEntry
-	nil,                             // 32: openshell.v1.CreateSandboxRequest.AnnotationsEntry
-	nil,                             // 33: openshell.v1.SandboxResponse.ServiceUrlsEntry
-	nil,                             // 34: openshell.v1.SandboxSpec.EnvironmentEntry
-	(*timestamppb.Timestamp)(nil),   // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 36: google.protobuf.Duration
-	(*v1.ObjectMeta)(nil),           // 37: openshell.datamodel.v1.ObjectMeta
-	(*v1.WorkspaceSelector)(nil),    // 38: openshell.datamodel.v1.WorkspaceSelector
+	(ServiceStatus)(0),                // 0: openshell.v1.ServiceStatus
+	(ServiceHealthState)(0),           // 1: openshell.v1.ServiceHealthState
+	(DeletionOutcome)(0),              // 2: openshell.v1.DeletionOutcome
+	(SandboxPhase)(0),                 // 3: openshell.v1.SandboxPhase
+	(*HealthRequest)(nil),             // 4: openshell.v1.HealthRequest
+	(*HealthResponse)(nil),            // 5: openshell.v1.HealthResponse
+	(*GetCurrentUserRequest)(nil),     // 6: openshell.v1.GetCurrentUserRequest
+	(*GetCurrentUserResponse)(nil),    // 7: openshell.v1.GetCurrentUserResponse
+	(*GetGatewayInfoRequest)(nil),     // 8: openshell.v1.GetGatewayInfoRequest
+	(*GetGatewayInfoResponse)(nil),    // 9: openshell.v1.GetGatewayInfoResponse
+	(*ComputeDriverInfo)(nil),         // 10: openshell.v1.ComputeDriverInfo
+	(*ComputeDriverCapabilities)(nil), // 11: openshell.v1.ComputeDriverCapabilities
+	(*HttpReadinessCheck)(nil),        // 12: openshell.v1.HttpReadinessCheck
+	(*ServiceHealth)(nil),             // 13: openshell.v1.ServiceHealth
+	(*ServiceEndpoint)(nil),           // 14: openshell.v1.ServiceEndpoint
+	(*ServiceEndpointResponse)(nil),   // 15: openshell.v1.ServiceEndpointResponse
+	(*ExposeServiceRequest)(nil),      // 16: openshell.v1.ExposeServiceRequest
+	(*GetServiceRequest)(nil),         // 17: openshell.v1.GetServiceRequest
+	(*ListServicesRequest)(nil),       // 18: openshell.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),      // 19: openshell.v1.ListServicesResponse
+	(*DeleteServiceRequest)(nil),      // 20: openshell.v1.DeleteServiceRequest
+	(*DeleteServiceResponse)(nil),     // 21: openshell.v1.DeleteServiceResponse
+	(*SandboxServiceExposure)(nil),    // 22: openshell.v1.SandboxServiceExposure
+	(*CreateSandboxRequest)(nil),      // 23: openshell.v1.CreateSandboxRequest
+	(*SandboxResponse)(nil),           // 24: openshell.v1.SandboxResponse
+	(*GetSandboxRequest)(nil),         // 25: openshell.v1.GetSandboxRequest
+	(*ListSandboxesRequest)(nil),      // 26: openshell.v1.ListSandboxesRequest
+	(*ListSandboxesResponse)(nil),     // 27: openshell.v1.ListSandboxesResponse
+	(*StopSandboxRequest)(nil),        // 28: openshell.v1.StopSandboxRequest
+	(*StartSandboxRequest)(nil),       // 29: openshell.v1.StartSandboxRequest
+	(*DeleteSandboxRequest)(nil),      // 30: openshell.v1.DeleteSandboxRequest
+	(*DeleteSandboxResponse)(nil),     // 31: openshell.v1.DeleteSandboxResponse
+	(*Sandbox)(nil),                   // 32: openshell.v1.Sandbox
+	(*SandboxSpec)(nil),               // 33: openshell.v1.SandboxSpec
+	(*SandboxTemplate)(nil),           // 34: openshell.v1.SandboxTemplate
+	(*SandboxStatus)(nil),             // 35: openshell.v1.SandboxStatus
+	(*SandboxCondition)(nil),          // 36: openshell.v1.SandboxCondition
+	(*GetWorkspaceRequest)(nil),       // 37: openshell.v1.GetWorkspaceRequest
+	(*GetWorkspaceResponse)(nil),      // 38: openshell.v1.GetWorkspaceResponse
+	(*ListWorkspacesRequest)(nil),     // 39: openshell.v1.ListWorkspacesRequest
+	(*ListWorkspacesResponse)(nil),    // 40: openshell.v1.ListWorkspacesResponse
+	nil,                               // 41: openshell.v1.CreateSandboxRequest.LabelsEntry
+	nil,                               // 42: openshell.v1.CreateSandboxRequest.AnnotationsEntry
+	nil,                               // 43: openshell.v1.SandboxResponse.ServiceUrlsEntry
+	nil,                               // 44: openshell.v1.SandboxSpec.EnvironmentEntry
+	(*timestamppb.Timestamp)(nil),     // 45: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 46: google.protobuf.Duration
+	(*v1.ObjectMeta)(nil),             // 47: openshell.datamodel.v1.ObjectMeta
+	(*v1.WorkspaceSelector)(nil),      // 48: openshell.datamodel.v1.WorkspaceSelector
+	(*v1.Workspace)(nil),              // 49: openshell.datamodel.v1.Workspace
 }
 var file_openshell_v1_openshell_proto_depIdxs = []int32{
 	0,  // 0: openshell.v1.HealthResponse.status:type_name -> openshell.v1.ServiceStatus
-	1,  // 1: openshell.v1.ServiceHealth.state:type_name -> openshell.v1.ServiceHealthState
-	35, // 2: openshell.v1.ServiceHealth.last_checked_time:type_name -> google.protobuf.Timestamp
-	35, // 3: openshell.v1.ServiceHealth.last_transition_time:type_name -> google.protobuf.Timestamp
-	36, // 4: openshell.v1.ServiceHealth.latency:type_name -> google.protobuf.Duration
-	37, // 5: openshell.v1.ServiceEndpoint.metadata:type_name -> openshell.datamodel.v1.ObjectMeta
-	6,  // 6: openshell.v1.ServiceEndpoint.readiness_check:type_name -> openshell.v1.HttpReadinessCheck
-	8,  // 7: openshell.v1.ServiceEndpointResponse.endpoint:type_name -> openshell.v1.ServiceEndpoint
-	7,  // 8: openshell.v1.ServiceEndpointResponse.health:type_name -> openshell.v1.ServiceHealth
-	38, // 9: openshell.v1.ExposeServiceRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	6,  // 10: openshell.v1.ExposeServiceRequest.readiness_check:type_name -> openshell.v1.HttpReadinessCheck
-	38, // 11: openshell.v1.GetServiceRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	38, // 12: openshell.v1.ListServicesRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	9,  // 13: openshell.v1.ListServicesResponse.services:type_name -> openshell.v1.ServiceEndpointResponse
-	38, // 14: openshell.v1.DeleteServiceRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	2,  // 15: openshell.v1.DeleteServiceResponse.outcome:type_name -> openshell.v1.DeletionOutcome
-	6,  // 16: openshell.v1.SandboxServiceExposure.readiness_check:type_name -> openshell.v1.HttpReadinessCheck
-	27, // 17: openshell.v1.CreateSandboxRequest.spec:type_name -> openshell.v1.SandboxSpec
-	31, // 18: openshell.v1.CreateSandboxRequest.labels:type_name -> openshell.v1.CreateSandboxRequest.LabelsEntry
-	32, // 19: openshell.v1.CreateSandboxRequest.annotations:type_name -> openshell.v1.CreateSandboxRequest.AnnotationsEntry
-	38, // 20: openshell.v1.CreateSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	16, // 21: openshell.v1.CreateSandboxRequest.service_exposures:type_name -> openshell.v1.SandboxServiceExposure
-	26, // 22: openshell.v1.SandboxResponse.sandbox:type_name -> openshell.v1.Sandbox
-	33, // 23: openshell.v1.SandboxResponse.service_urls:type_name -> openshell.v1.SandboxResponse.ServiceUrlsEntry
-	38, // 24: openshell.v1.GetSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	38, // 25: openshell.v1.ListSandboxesRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	26, // 26: openshell.v1.ListSandboxesResponse.sandboxes:type_name -> openshell.v1.Sandbox
-	38, // 27: openshell.v1.StopSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	38, // 28: openshell.v1.StartSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	38, // 29: openshell.v1.DeleteSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
-	2,  // 30: openshell.v1.DeleteSandboxResponse.outcome:type_name -> openshell.v1.DeletionOutcome
-	37, // 31: openshell.v1.Sandbox.metadata:type_name -> openshell.datamodel.v1.ObjectMeta
-	27, // 32: openshell.v1.Sandbox.spec:type_name -> openshell.v1.SandboxSpec
-	29, // 33: openshell.v1.Sandbox.status:type_name -> openshell.v1.SandboxStatus
-	34, // 34: openshell.v1.SandboxSpec.environment:type_name -> openshell.v1.SandboxSpec.EnvironmentEntry
-	28, // 35: openshell.v1.SandboxSpec.template:type_name -> openshell.v1.SandboxTemplate
-	30, // 36: openshell.v1.SandboxStatus.conditions:type_name -> openshell.v1.SandboxCondition
-	3,  // 37: openshell.v1.SandboxStatus.phase:type_name -> openshell.v1.SandboxPhase
-	35, // 38: openshell.v1.SandboxCondition.transition_time:type_name -> google.protobuf.Timestamp
-	4,  // 39: openshell.v1.OpenShell.Health:input_type -> openshell.v1.HealthRequest
-	17, // 40: openshell.v1.OpenShell.CreateSandbox:input_type -> openshell.v1.CreateSandboxRequest
-	19, // 41: openshell.v1.OpenShell.GetSandbox:input_type -> openshell.v1.GetSandboxRequest
-	20, // 42: openshell.v1.OpenShell.ListSandboxes:input_type -> openshell.v1.ListSandboxesRequest
-	24, // 43: openshell.v1.OpenShell.DeleteSandbox:input_type -> openshell.v1.DeleteSandboxRequest
-	22, // 44: openshell.v1.OpenShell.StopSandbox:input_type -> openshell.v1.StopSandboxRequest
-	23, // 45: openshell.v1.OpenShell.StartSandbox:input_type -> openshell.v1.StartSandboxRequest
-	10, // 46: openshell.v1.OpenShell.ExposeService:input_type -> openshell.v1.ExposeServiceRequest
-	11, // 47: openshell.v1.OpenShell.GetService:input_type -> openshell.v1.GetServiceRequest
-	12, // 48: openshell.v1.OpenShell.ListServices:input_type -> openshell.v1.ListServicesRequest
-	14, // 49: openshell.v1.OpenShell.DeleteService:input_type -> openshell.v1.DeleteServiceRequest
-	5,  // 50: openshell.v1.OpenShell.Health:output_type -> openshell.v1.HealthResponse
-	18, // 51: openshell.v1.OpenShell.CreateSandbox:output_type -> openshell.v1.SandboxResponse
-	18, // 52: openshell.v1.OpenShell.GetSandbox:output_type -> openshell.v1.SandboxResponse
-	21, // 53: openshell.v1.OpenShell.ListSandboxes:output_type -> openshell.v1.ListSandboxesResponse
-	25, // 54: openshell.v1.OpenShell.DeleteSandbox:output_type -> openshell.v1.DeleteSandboxResponse
-	18, // 55: openshell.v1.OpenShell.StopSandbox:output_type -> openshell.v1.SandboxResponse
-	18, // 56: openshell.v1.OpenShell.StartSandbox:output_type -> openshell.v1.SandboxResponse
-	9,  // 57: openshell.v1.OpenShell.ExposeService:output_type -> openshell.v1.ServiceEndpointResponse
-	9,  // 58: openshell.v1.OpenShell.GetService:output_type -> openshell.v1.ServiceEndpointResponse
-	13, // 59: openshell.v1.OpenShell.ListServices:output_type -> openshell.v1.ListServicesResponse
-	15, // 60: openshell.v1.OpenShell.DeleteService:output_type -> openshell.v1.DeleteServiceResponse
-	50, // [50:61] is the sub-list for method output_type
-	39, // [39:50] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	0,  // 1: openshell.v1.GetGatewayInfoResponse.status:type_name -> openshell.v1.ServiceStatus
+	10, // 2: openshell.v1.GetGatewayInfoResponse.compute_drivers:type_name -> openshell.v1.ComputeDriverInfo
+	11, // 3: openshell.v1.ComputeDriverInfo.capabilities:type_name -> openshell.v1.ComputeDriverCapabilities
+	1,  // 4: openshell.v1.ServiceHealth.state:type_name -> openshell.v1.ServiceHealthState
+	45, // 5: openshell.v1.ServiceHealth.last_checked_time:type_name -> google.protobuf.Timestamp
+	45, // 6: openshell.v1.ServiceHealth.last_transition_time:type_name -> google.protobuf.Timestamp
+	46, // 7: openshell.v1.ServiceHealth.latency:type_name -> google.protobuf.Duration
+	47, // 8: openshell.v1.ServiceEndpoint.metadata:type_name -> openshell.datamodel.v1.ObjectMeta
+	12, // 9: openshell.v1.ServiceEndpoint.readiness_check:type_name -> openshell.v1.HttpReadinessCheck
+	14, // 10: openshell.v1.ServiceEndpointResponse.endpoint:type_name -> openshell.v1.ServiceEndpoint
+	13, // 11: openshell.v1.ServiceEndpointResponse.health:type_name -> openshell.v1.ServiceHealth
+	48, // 12: openshell.v1.ExposeServiceRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	12, // 13: openshell.v1.ExposeServiceRequest.readiness_check:type_name -> openshell.v1.HttpReadinessCheck
+	48, // 14: openshell.v1.GetServiceRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	48, // 15: openshell.v1.ListServicesRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	15, // 16: openshell.v1.ListServicesResponse.services:type_name -> openshell.v1.ServiceEndpointResponse
+	48, // 17: openshell.v1.DeleteServiceRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	2,  // 18: openshell.v1.DeleteServiceResponse.outcome:type_name -> openshell.v1.DeletionOutcome
+	12, // 19: openshell.v1.SandboxServiceExposure.readiness_check:type_name -> openshell.v1.HttpReadinessCheck
+	33, // 20: openshell.v1.CreateSandboxRequest.spec:type_name -> openshell.v1.SandboxSpec
+	41, // 21: openshell.v1.CreateSandboxRequest.labels:type_name -> openshell.v1.CreateSandboxRequest.LabelsEntry
+	42, // 22: openshell.v1.CreateSandboxRequest.annotations:type_name -> openshell.v1.CreateSandboxRequest.AnnotationsEntry
+	48, // 23: openshell.v1.CreateSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	22, // 24: openshell.v1.CreateSandboxRequest.service_exposures:type_name -> openshell.v1.SandboxServiceExposure
+	32, // 25: openshell.v1.SandboxResponse.sandbox:type_name -> openshell.v1.Sandbox
+	43, // 26: openshell.v1.SandboxResponse.service_urls:type_name -> openshell.v1.SandboxResponse.ServiceUrlsEntry
+	48, // 27: openshell.v1.GetSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	48, // 28: openshell.v1.ListSandboxesRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	32, // 29: openshell.v1.ListSandboxesResponse.sandboxes:type_name -> openshell.v1.Sandbox
+	48, // 30: openshell.v1.StopSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	48, // 31: openshell.v1.StartSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	48, // 32: openshell.v1.DeleteSandboxRequest.workspace_scope:type_name -> openshell.datamodel.v1.WorkspaceSelector
+	2,  // 33: openshell.v1.DeleteSandboxResponse.outcome:type_name -> openshell.v1.DeletionOutcome
+	47, // 34: openshell.v1.Sandbox.metadata:type_name -> openshell.datamodel.v1.ObjectMeta
+	33, // 35: openshell.v1.Sandbox.spec:type_name -> openshell.v1.SandboxSpec
+	35, // 36: openshell.v1.Sandbox.status:type_name -> openshell.v1.SandboxStatus
+	44, // 37: openshell.v1.SandboxSpec.environment:type_name -> openshell.v1.SandboxSpec.EnvironmentEntry
+	34, // 38: openshell.v1.SandboxSpec.template:type_name -> openshell.v1.SandboxTemplate
+	36, // 39: openshell.v1.SandboxStatus.conditions:type_name -> openshell.v1.SandboxCondition
+	3,  // 40: openshell.v1.SandboxStatus.phase:type_name -> openshell.v1.SandboxPhase
+	45, // 41: openshell.v1.SandboxCondition.transition_time:type_name -> google.protobuf.Timestamp
+	49, // 42: openshell.v1.GetWorkspaceResponse.workspace:type_name -> openshell.datamodel.v1.Workspace
+	49, // 43: openshell.v1.ListWorkspacesResponse.workspaces:type_name -> openshell.datamodel.v1.Workspace
+	4,  // 44: openshell.v1.OpenShell.Health:input_type -> openshell.v1.HealthRequest
+	6,  // 45: openshell.v1.OpenShell.GetCurrentUser:input_type -> openshell.v1.GetCurrentUserRequest
+	8,  // 46: openshell.v1.OpenShell.GetGatewayInfo:input_type -> openshell.v1.GetGatewayInfoRequest
+	23, // 47: openshell.v1.OpenShell.CreateSandbox:input_type -> openshell.v1.CreateSandboxRequest
+	25, // 48: openshell.v1.OpenShell.GetSandbox:input_type -> openshell.v1.GetSandboxRequest
+	26, // 49: openshell.v1.OpenShell.ListSandboxes:input_type -> openshell.v1.ListSandboxesRequest
+	30, // 50: openshell.v1.OpenShell.DeleteSandbox:input_type -> openshell.v1.DeleteSandboxRequest
+	28, // 51: openshell.v1.OpenShell.StopSandbox:input_type -> openshell.v1.StopSandboxRequest
+	29, // 52: openshell.v1.OpenShell.StartSandbox:input_type -> openshell.v1.StartSandboxRequest
+	16, // 53: openshell.v1.OpenShell.ExposeService:input_type -> openshell.v1.ExposeServiceRequest
+	17, // 54: openshell.v1.OpenShell.GetService:input_type -> openshell.v1.GetServiceRequest
+	18, // 55: openshell.v1.OpenShell.ListServices:input_type -> openshell.v1.ListServicesRequest
+	20, // 56: openshell.v1.OpenShell.DeleteService:input_type -> openshell.v1.DeleteServiceRequest
+	37, // 57: openshell.v1.OpenShell.GetWorkspace:input_type -> openshell.v1.GetWorkspaceRequest
+	39, // 58: openshell.v1.OpenShell.ListWorkspaces:input_type -> openshell.v1.ListWorkspacesRequest
+	5,  // 59: openshell.v1.OpenShell.Health:output_type -> openshell.v1.HealthResponse
+	7,  // 60: openshell.v1.OpenShell.GetCurrentUser:output_type -> openshell.v1.GetCurrentUserResponse
+	9,  // 61: openshell.v1.OpenShell.GetGatewayInfo:output_type -> openshell.v1.GetGatewayInfoResponse
+	24, // 62: openshell.v1.OpenShell.CreateSandbox:output_type -> openshell.v1.SandboxResponse
+	24, // 63: openshell.v1.OpenShell.GetSandbox:output_type -> openshell.v1.SandboxResponse
+	27, // 64: openshell.v1.OpenShell.ListSandboxes:output_type -> openshell.v1.ListSandboxesResponse
+	31, // 65: openshell.v1.OpenShell.DeleteSandbox:output_type -> openshell.v1.DeleteSandboxResponse
+	24, // 66: openshell.v1.OpenShell.StopSandbox:output_type -> openshell.v1.SandboxResponse
+	24, // 67: openshell.v1.OpenShell.StartSandbox:output_type -> openshell.v1.SandboxResponse
+	15, // 68: openshell.v1.OpenShell.ExposeService:output_type -> openshell.v1.ServiceEndpointResponse
+	15, // 69: openshell.v1.OpenShell.GetService:output_type -> openshell.v1.ServiceEndpointResponse
+	19, // 70: openshell.v1.OpenShell.ListServices:output_type -> openshell.v1.ListServicesResponse
+	21, // 71: openshell.v1.OpenShell.DeleteService:output_type -> openshell.v1.DeleteServiceResponse
+	38, // 72: openshell.v1.OpenShell.GetWorkspace:output_type -> openshell.v1.GetWorkspaceResponse
+	40, // 73: openshell.v1.OpenShell.ListWorkspaces:output_type -> openshell.v1.ListWorkspacesResponse
+	59, // [59:74] is the sub-list for method output_type
+	44, // [44:59] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_openshell_v1_openshell_proto_init() }
@@ -2355,15 +3098,15 @@ func file_openshell_v1_openshell_proto_init() {
 	if File_openshell_v1_openshell_proto != nil {
 		return
 	}
-	file_openshell_v1_openshell_proto_msgTypes[3].OneofWrappers = []any{}
-	file_openshell_v1_openshell_proto_msgTypes[25].OneofWrappers = []any{}
+	file_openshell_v1_openshell_proto_msgTypes[9].OneofWrappers = []any{}
+	file_openshell_v1_openshell_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openshell_v1_openshell_proto_rawDesc), len(file_openshell_v1_openshell_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   31,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,17 +28,21 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	OpenShell_Health_FullMethodName        = "/openshell.v1.OpenShell/Health"
-	OpenShell_CreateSandbox_FullMethodName = "/openshell.v1.OpenShell/CreateSandbox"
-	OpenShell_GetSandbox_FullMethodName    = "/openshell.v1.OpenShell/GetSandbox"
-	OpenShell_ListSandboxes_FullMethodName = "/openshell.v1.OpenShell/ListSandboxes"
-	OpenShell_DeleteSandbox_FullMethodName = "/openshell.v1.OpenShell/DeleteSandbox"
-	OpenShell_StopSandbox_FullMethodName   = "/openshell.v1.OpenShell/StopSandbox"
-	OpenShell_StartSandbox_FullMethodName  = "/openshell.v1.OpenShell/StartSandbox"
-	OpenShell_ExposeService_FullMethodName = "/openshell.v1.OpenShell/ExposeService"
-	OpenShell_GetService_FullMethodName    = "/openshell.v1.OpenShell/GetService"
-	OpenShell_ListServices_FullMethodName  = "/openshell.v1.OpenShell/ListServices"
-	OpenShell_DeleteService_FullMethodName = "/openshell.v1.OpenShell/DeleteService"
+	OpenShell_Health_FullMethodName         = "/openshell.v1.OpenShell/Health"
+	OpenShell_GetCurrentUser_FullMethodName = "/openshell.v1.OpenShell/GetCurrentUser"
+	OpenShell_GetGatewayInfo_FullMethodName = "/openshell.v1.OpenShell/GetGatewayInfo"
+	OpenShell_CreateSandbox_FullMethodName  = "/openshell.v1.OpenShell/CreateSandbox"
+	OpenShell_GetSandbox_FullMethodName     = "/openshell.v1.OpenShell/GetSandbox"
+	OpenShell_ListSandboxes_FullMethodName  = "/openshell.v1.OpenShell/ListSandboxes"
+	OpenShell_DeleteSandbox_FullMethodName  = "/openshell.v1.OpenShell/DeleteSandbox"
+	OpenShell_StopSandbox_FullMethodName    = "/openshell.v1.OpenShell/StopSandbox"
+	OpenShell_StartSandbox_FullMethodName   = "/openshell.v1.OpenShell/StartSandbox"
+	OpenShell_ExposeService_FullMethodName  = "/openshell.v1.OpenShell/ExposeService"
+	OpenShell_GetService_FullMethodName     = "/openshell.v1.OpenShell/GetService"
+	OpenShell_ListServices_FullMethodName   = "/openshell.v1.OpenShell/ListServices"
+	OpenShell_DeleteService_FullMethodName  = "/openshell.v1.OpenShell/DeleteService"
+	OpenShell_GetWorkspace_FullMethodName   = "/openshell.v1.OpenShell/GetWorkspace"
+	OpenShell_ListWorkspaces_FullMethodName = "/openshell.v1.OpenShell/ListWorkspaces"
 )
 
 // OpenShellClient is the client API for OpenShell service.
@@ -48,28 +52,62 @@ const (
 // OpenShell is the gateway's API for users, the CLI and the SDKs. Every call
 // but Health needs the admin token as "authorization: Bearer <token>".
 type OpenShellClient interface {
-	// Health tells how the gateway itself is; see HealthResponse.
+	// Health tells how the gateway itself is. It is the one call that needs no
+	// token.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
-	// CreateSandbox registers a sandbox and, with a driver that can, boots it.
-	// AlreadyExists if the name is taken in the workspace.
+	// GetCurrentUser tells who the token belongs to: this gateway knows one
+	// user, whoever holds the admin token.
+	GetCurrentUser(ctx context.Context, in *GetCurrentUserRequest, opts ...grpc.CallOption) (*GetCurrentUserResponse, error)
+	// GetGatewayInfo tells the gateway's version and how it boots sandboxes.
+	GetGatewayInfo(ctx context.Context, in *GetGatewayInfoRequest, opts ...grpc.CallOption) (*GetGatewayInfoResponse, error)
+	// CreateSandbox registers a sandbox, exposes its services and, with a driver
+	// that can, boots it. It does not wait for the agent: the sandbox is
+	// PROVISIONING until that has connected.
+	//
+	// AlreadyExists if the name is taken in the workspace. If the sandbox does
+	// not boot, nothing is left of it.
 	CreateSandbox(ctx context.Context, in *CreateSandboxRequest, opts ...grpc.CallOption) (*SandboxResponse, error)
+	// GetSandbox answers a sandbox as it is now. NotFound if there is none.
 	GetSandbox(ctx context.Context, in *GetSandboxRequest, opts ...grpc.CallOption) (*SandboxResponse, error)
+	// ListSandboxes answers sandboxes by workspace and name, a page at a time.
 	ListSandboxes(ctx context.Context, in *ListSandboxesRequest, opts ...grpc.CallOption) (*ListSandboxesResponse, error)
+	// DeleteSandbox ends a sandbox, and removes it and its services. NotFound if
+	// there is none, unless allow_missing is set.
 	DeleteSandbox(ctx context.Context, in *DeleteSandboxRequest, opts ...grpc.CallOption) (*DeleteSandboxResponse, error)
-	// StopSandbox ends the sandbox's processes; its services stay stored.
+	// StopSandbox ends the sandbox's processes and its agent's session; its
+	// services stay stored. A sandbox that is stopped already is left as it is.
+	// With the driver external nothing but the session ends: whoever has booted
+	// the sandbox ends it.
 	StopSandbox(ctx context.Context, in *StopSandboxRequest, opts ...grpc.CallOption) (*SandboxResponse, error)
-	// StartSandbox begins a new generation: older tokens and observations no
-	// longer count.
+	// StartSandbox boots a sandbox that was stopped or whose main process has
+	// exited, as a new generation: older tokens and observations no longer count.
+	// A sandbox that is up is left as it is. With the driver external a new token
+	// is issued, for whoever boots it.
 	StartSandbox(ctx context.Context, in *StartSandboxRequest, opts ...grpc.CallOption) (*SandboxResponse, error)
 	// ExposeService creates or updates a service of a sandbox. On update an
 	// omitted readiness check keeps the stored one; to remove it, delete the
-	// service and create it again. Concurrent updates: the loser gets Aborted.
+	// service and create it again. With another port or check the health begins
+	// anew, at UNKNOWN.
+	//
+	// NotFound if there is no such sandbox. ResourceExhausted if it has 256
+	// services. Concurrent updates: the loser gets Aborted.
 	ExposeService(ctx context.Context, in *ExposeServiceRequest, opts ...grpc.CallOption) (*ServiceEndpointResponse, error)
 	// GetService answers the stored endpoint and its health now. It starts no
-	// probe.
+	// attempt and changes nothing. NotFound if there is no such sandbox or
+	// service.
 	GetService(ctx context.Context, in *GetServiceRequest, opts ...grpc.CallOption) (*ServiceEndpointResponse, error)
+	// ListServices answers services and their health now, by workspace, sandbox
+	// and name, a page at a time. NotFound if a sandbox is named and there is
+	// none.
 	ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error)
+	// DeleteService removes a service. NotFound if there is none, unless
+	// allow_missing is set.
 	DeleteService(ctx context.Context, in *DeleteServiceRequest, opts ...grpc.CallOption) (*DeleteServiceResponse, error)
+	// GetWorkspace answers a workspace that is there: "default", and every one
+	// that holds a sandbox. NotFound otherwise.
+	GetWorkspace(ctx context.Context, in *GetWorkspaceRequest, opts ...grpc.CallOption) (*GetWorkspaceResponse, error)
+	// ListWorkspaces lists the workspaces that are there, by name.
+	ListWorkspaces(ctx context.Context, in *ListWorkspacesRequest, opts ...grpc.CallOption) (*ListWorkspacesResponse, error)
 }
 
 type openShellClient struct {
@@ -84,6 +122,26 @@ func (c *openShellClient) Health(ctx context.Context, in *HealthRequest, opts ..
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HealthResponse)
 	err := c.cc.Invoke(ctx, OpenShell_Health_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *openShellClient) GetCurrentUser(ctx context.Context, in *GetCurrentUserRequest, opts ...grpc.CallOption) (*GetCurrentUserResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetCurrentUserResponse)
+	err := c.cc.Invoke(ctx, OpenShell_GetCurrentUser_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *openShellClient) GetGatewayInfo(ctx context.Context, in *GetGatewayInfoRequest, opts ...grpc.CallOption) (*GetGatewayInfoResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetGatewayInfoResponse)
+	err := c.cc.Invoke(ctx, OpenShell_GetGatewayInfo_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +248,26 @@ func (c *openShellClient) DeleteService(ctx context.Context, in *DeleteServiceRe
 	return out, nil
 }
 
+func (c *openShellClient) GetWorkspace(ctx context.Context, in *GetWorkspaceRequest, opts ...grpc.CallOption) (*GetWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetWorkspaceResponse)
+	err := c.cc.Invoke(ctx, OpenShell_GetWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *openShellClient) ListWorkspaces(ctx context.Context, in *ListWorkspacesRequest, opts ...grpc.CallOption) (*ListWorkspacesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWorkspacesResponse)
+	err := c.cc.Invoke(ctx, OpenShell_ListWorkspaces_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OpenShellServer is the server API for OpenShell service.
 // All implementations must embed UnimplementedOpenShellServer
 // for forward compatibility.
@@ -197,28 +275,62 @@ func (c *openShellClient) DeleteService(ctx context.Context, in *DeleteServiceRe
 // OpenShell is the gateway's API for users, the CLI and the SDKs. Every call
 // but Health needs the admin token as "authorization: Bearer <token>".
 type OpenShellServer interface {
-	// Health tells how the gateway itself is; see HealthResponse.
+	// Health tells how the gateway itself is. It is the one call that needs no
+	// token.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
-	// CreateSandbox registers a sandbox and, with a driver that can, boots it.
-	// AlreadyExists if the name is taken in the workspace.
+	// GetCurrentUser tells who the token belongs to: this gateway knows one
+	// user, whoever holds the admin token.
+	GetCurrentUser(context.Context, *GetCurrentUserRequest) (*GetCurrentUserResponse, error)
+	// GetGatewayInfo tells the gateway's version and how it boots sandboxes.
+	GetGatewayInfo(context.Context, *GetGatewayInfoRequest) (*GetGatewayInfoResponse, error)
+	// CreateSandbox registers a sandbox, exposes its services and, with a driver
+	// that can, boots it. It does not wait for the agent: the sandbox is
+	// PROVISIONING until that has connected.
+	//
+	// AlreadyExists if the name is taken in the workspace. If the sandbox does
+	// not boot, nothing is left of it.
 	CreateSandbox(context.Context, *CreateSandboxRequest) (*SandboxResponse, error)
+	// GetSandbox answers a sandbox as it is now. NotFound if there is none.
 	GetSandbox(context.Context, *GetSandboxRequest) (*SandboxResponse, error)
+	// ListSandboxes answers sandboxes by workspace and name, a page at a time.
 	ListSandboxes(context.Context, *ListSandboxesRequest) (*ListSandboxesResponse, error)
+	// DeleteSandbox ends a sandbox, and removes it and its services. NotFound if
+	// there is none, unless allow_missing is set.
 	DeleteSandbox(context.Context, *DeleteSandboxRequest) (*DeleteSandboxResponse, error)
-	// StopSandbox ends the sandbox's processes; its services stay stored.
+	// StopSandbox ends the sandbox's processes and its agent's session; its
+	// services stay stored. A sandbox that is stopped already is left as it is.
+	// With the driver external nothing but the session ends: whoever has booted
+	// the sandbox ends it.
 	StopSandbox(context.Context, *StopSandboxRequest) (*SandboxResponse, error)
-	// StartSandbox begins a new generation: older tokens and observations no
-	// longer count.
+	// StartSandbox boots a sandbox that was stopped or whose main process has
+	// exited, as a new generation: older tokens and observations no longer count.
+	// A sandbox that is up is left as it is. With the driver external a new token
+	// is issued, for whoever boots it.
 	StartSandbox(context.Context, *StartSandboxRequest) (*SandboxResponse, error)
 	// ExposeService creates or updates a service of a sandbox. On update an
 	// omitted readiness check keeps the stored one; to remove it, delete the
-	// service and create it again. Concurrent updates: the loser gets Aborted.
+	// service and create it again. With another port or check the health begins
+	// anew, at UNKNOWN.
+	//
+	// NotFound if there is no such sandbox. ResourceExhausted if it has 256
+	// services. Concurrent updates: the loser gets Aborted.
 	ExposeService(context.Context, *ExposeServiceRequest) (*ServiceEndpointResponse, error)
 	// GetService answers the stored endpoint and its health now. It starts no
-	// probe.
+	// attempt and changes nothing. NotFound if there is no such sandbox or
+	// service.
 	GetService(context.Context, *GetServiceRequest) (*ServiceEndpointResponse, error)
+	// ListServices answers services and their health now, by workspace, sandbox
+	// and name, a page at a time. NotFound if a sandbox is named and there is
+	// none.
 	ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error)
+	// DeleteService removes a service. NotFound if there is none, unless
+	// allow_missing is set.
 	DeleteService(context.Context, *DeleteServiceRequest) (*DeleteServiceResponse, error)
+	// GetWorkspace answers a workspace that is there: "default", and every one
+	// that holds a sandbox. NotFound otherwise.
+	GetWorkspace(context.Context, *GetWorkspaceRequest) (*GetWorkspaceResponse, error)
+	// ListWorkspaces lists the workspaces that are there, by name.
+	ListWorkspaces(context.Context, *ListWorkspacesRequest) (*ListWorkspacesResponse, error)
 	mustEmbedUnimplementedOpenShellServer()
 }
 
@@ -231,6 +343,12 @@ type UnimplementedOpenShellServer struct{}
 
 func (UnimplementedOpenShellServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
+}
+func (UnimplementedOpenShellServer) GetCurrentUser(context.Context, *GetCurrentUserRequest) (*GetCurrentUserResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCurrentUser not implemented")
+}
+func (UnimplementedOpenShellServer) GetGatewayInfo(context.Context, *GetGatewayInfoRequest) (*GetGatewayInfoResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetGatewayInfo not implemented")
 }
 func (UnimplementedOpenShellServer) CreateSandbox(context.Context, *CreateSandboxRequest) (*SandboxResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateSandbox not implemented")
@@ -261,6 +379,12 @@ func (UnimplementedOpenShellServer) ListServices(context.Context, *ListServicesR
 }
 func (UnimplementedOpenShellServer) DeleteService(context.Context, *DeleteServiceRequest) (*DeleteServiceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteService not implemented")
+}
+func (UnimplementedOpenShellServer) GetWorkspace(context.Context, *GetWorkspaceRequest) (*GetWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetWorkspace not implemented")
+}
+func (UnimplementedOpenShellServer) ListWorkspaces(context.Context, *ListWorkspacesRequest) (*ListWorkspacesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWorkspaces not implemented")
 }
 func (UnimplementedOpenShellServer) mustEmbedUnimplementedOpenShellServer() {}
 func (UnimplementedOpenShellServer) testEmbeddedByValue()                   {}
@@ -297,6 +421,42 @@ func _OpenShell_Health_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(OpenShellServer).Health(ctx, req.(*HealthRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OpenShell_GetCurrentUser_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCurrentUserRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OpenShellServer).GetCurrentUser(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OpenShell_GetCurrentUser_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OpenShellServer).GetCurrentUser(ctx, req.(*GetCurrentUserRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OpenShell_GetGatewayInfo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetGatewayInfoRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OpenShellServer).GetGatewayInfo(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OpenShell_GetGatewayInfo_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OpenShellServer).GetGatewayInfo(ctx, req.(*GetGatewayInfoRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -481,6 +641,42 @@ func _OpenShell_DeleteService_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _OpenShell_GetWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OpenShellServer).GetWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OpenShell_GetWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OpenShellServer).GetWorkspace(ctx, req.(*GetWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OpenShell_ListWorkspaces_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWorkspacesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OpenShellServer).ListWorkspaces(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OpenShell_ListWorkspaces_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OpenShellServer).ListWorkspaces(ctx, req.(*ListWorkspacesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // OpenShell_ServiceDesc is the grpc.ServiceDesc for OpenShell service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -491,6 +687,14 @@ var OpenShell_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Health",
 			Handler:    _OpenShell_Health_Handler,
+		},
+		{
+			MethodName: "GetCurrentUser",
+			Handler:    _OpenShell_GetCurrentUser_Handler,
+		},
+		{
+			MethodName: "GetGatewayInfo",
+			Handler:    _OpenShell_GetGatewayInfo_Handler,
 		},
 		{
 			MethodName: "CreateSandbox",
@@ -531,6 +735,14 @@ var OpenShell_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteService",
 			Handler:    _OpenShell_DeleteService_Handler,
+		},
+		{
+			MethodName: "GetWorkspace",
+			Handler:    _OpenShell_GetWorkspace_Handler,
+		},
+		{
+			MethodName: "ListWorkspaces",
+			Handler:    _OpenShell_ListWorkspaces_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -28,6 +28,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// WorkspacePhase is how a workspace is, in one word.
+type WorkspacePhase int32
+
+const (
+	// Never sent.
+	WorkspacePhase_WORKSPACE_PHASE_UNSPECIFIED WorkspacePhase = 0
+	// It can be worked in.
+	WorkspacePhase_WORKSPACE_PHASE_ACTIVE WorkspacePhase = 1
+	// Never the answer of this gateway.
+	WorkspacePhase_WORKSPACE_PHASE_TERMINATING WorkspacePhase = 2
+)
+
+// Enum value maps for WorkspacePhase.
+var (
+	WorkspacePhase_name = map[int32]string{
+		0: "WORKSPACE_PHASE_UNSPECIFIED",
+		1: "WORKSPACE_PHASE_ACTIVE",
+		2: "WORKSPACE_PHASE_TERMINATING",
+	}
+	WorkspacePhase_value = map[string]int32{
+		"WORKSPACE_PHASE_UNSPECIFIED": 0,
+		"WORKSPACE_PHASE_ACTIVE":      1,
+		"WORKSPACE_PHASE_TERMINATING": 2,
+	}
+)
+
+func (x WorkspacePhase) Enum() *WorkspacePhase {
+	p := new(WorkspacePhase)
+	*p = x
+	return p
+}
+
+func (x WorkspacePhase) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkspacePhase) Descriptor() protoreflect.EnumDescriptor {
+	return file_openshell_datamodel_v1_datamodel_proto_enumTypes[0].Descriptor()
+}
+
+func (WorkspacePhase) Type() protoreflect.EnumType {
+	return &file_openshell_datamodel_v1_datamodel_proto_enumTypes[0]
+}
+
+func (x WorkspacePhase) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkspacePhase.Descriptor instead.
+func (WorkspacePhase) EnumDescriptor() ([]byte, []int) {
+	return file_openshell_datamodel_v1_datamodel_proto_rawDescGZIP(), []int{0}
+}
+
 // ObjectMeta is what every stored object carries.
 type ObjectMeta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -35,13 +88,16 @@ type ObjectMeta struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Lowercase DNS label, at most 28 characters, no "--". Empty only for the
 	// unnamed service of a sandbox.
-	Name   string            `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// To find the object by; see CreateSandboxRequest.labels.
 	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Grows with every stored change of any object. Reads never change it.
-	ResourceVersion uint64            `protobuf:"varint,5,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
-	Annotations     map[string]string `protobuf:"bytes,6,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	ResourceVersion uint64 `protobuf:"varint,5,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	// Whatever else clients want to keep with the object.
+	Annotations map[string]string `protobuf:"bytes,6,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Workspace that holds the object; "default" when none was asked for.
-	Workspace   string                 `protobuf:"bytes,7,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Workspace string `protobuf:"bytes,7,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// On the gateway's clock.
 	CreatedTime *timestamppb.Timestamp `protobuf:"bytes,103,opt,name=created_time,json=createdTime,proto3" json:"created_time,omitempty"`
 	// Set once deletion has begun.
 	DeletionTime  *timestamppb.Timestamp `protobuf:"bytes,108,opt,name=deletion_time,json=deletionTime,proto3" json:"deletion_time,omitempty"`
@@ -245,17 +301,121 @@ type isWorkspaceSelector_Selection interface {
 }
 
 type WorkspaceSelector_Workspace struct {
+	// Name of a workspace; empty: "default".
 	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3,oneof"`
 }
 
 type WorkspaceSelector_AllWorkspaces struct {
-	// Allowed on list requests only.
+	// Allowed on list and watch requests only.
 	AllWorkspaces *AllWorkspaces `protobuf:"bytes,2,opt,name=all_workspaces,json=allWorkspaces,proto3,oneof"`
 }
 
 func (*WorkspaceSelector_Workspace) isWorkspaceSelector_Selection() {}
 
 func (*WorkspaceSelector_AllWorkspaces) isWorkspaceSelector_Selection() {}
+
+// Workspace groups sandboxes and is part of their names. It is there because a
+// sandbox is in it, and is stored nowhere: of its metadata only the name is
+// set.
+type Workspace struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name is that of the workspace.
+	Metadata *ObjectMeta `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// As it is now.
+	Status        *WorkspaceStatus `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Workspace) Reset() {
+	*x = Workspace{}
+	mi := &file_openshell_datamodel_v1_datamodel_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Workspace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Workspace) ProtoMessage() {}
+
+func (x *Workspace) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_datamodel_v1_datamodel_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Workspace.ProtoReflect.Descriptor instead.
+func (*Workspace) Descriptor() ([]byte, []int) {
+	return file_openshell_datamodel_v1_datamodel_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Workspace) GetMetadata() *ObjectMeta {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *Workspace) GetStatus() *WorkspaceStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+// WorkspaceStatus is how a workspace is.
+type WorkspaceStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ACTIVE.
+	Phase         WorkspacePhase `protobuf:"varint,1,opt,name=phase,proto3,enum=openshell.datamodel.v1.WorkspacePhase" json:"phase,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceStatus) Reset() {
+	*x = WorkspaceStatus{}
+	mi := &file_openshell_datamodel_v1_datamodel_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceStatus) ProtoMessage() {}
+
+func (x *WorkspaceStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_openshell_datamodel_v1_datamodel_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceStatus.ProtoReflect.Descriptor instead.
+func (*WorkspaceStatus) Descriptor() ([]byte, []int) {
+	return file_openshell_datamodel_v1_datamodel_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WorkspaceStatus) GetPhase() WorkspacePhase {
+	if x != nil {
+		return x.Phase
+	}
+	return WorkspacePhase_WORKSPACE_PHASE_UNSPECIFIED
+}
 
 var File_openshell_datamodel_v1_datamodel_proto protoreflect.FileDescriptor
 
@@ -282,7 +442,16 @@ const file_openshell_datamodel_v1_datamodel_proto_rawDesc = "" +
 	"\x11WorkspaceSelector\x12\x1e\n" +
 	"\tworkspace\x18\x01 \x01(\tH\x00R\tworkspace\x12N\n" +
 	"\x0eall_workspaces\x18\x02 \x01(\v2%.openshell.datamodel.v1.AllWorkspacesH\x00R\rallWorkspacesB\v\n" +
-	"\tselectionBOZMgithub.com/sandbox-agent/sandbox-agent/api/openshell/datamodel/v1;datamodelv1b\x06proto3"
+	"\tselection\"\x8c\x01\n" +
+	"\tWorkspace\x12>\n" +
+	"\bmetadata\x18\x01 \x01(\v2\".openshell.datamodel.v1.ObjectMetaR\bmetadata\x12?\n" +
+	"\x06status\x18\x02 \x01(\v2'.openshell.datamodel.v1.WorkspaceStatusR\x06status\"O\n" +
+	"\x0fWorkspaceStatus\x12<\n" +
+	"\x05phase\x18\x01 \x01(\x0e2&.openshell.datamodel.v1.WorkspacePhaseR\x05phase*n\n" +
+	"\x0eWorkspacePhase\x12\x1f\n" +
+	"\x1bWORKSPACE_PHASE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16WORKSPACE_PHASE_ACTIVE\x10\x01\x12\x1f\n" +
+	"\x1bWORKSPACE_PHASE_TERMINATING\x10\x02BOZMgithub.com/sandbox-agent/sandbox-agent/api/openshell/datamodel/v1;datamodelv1b\x06proto3"
 
 var (
 	file_openshell_datamodel_v1_datamodel_proto_rawDescOnce sync.Once
@@ -296,26 +465,33 @@ func file_openshell_datamodel_v1_datamodel_proto_rawDescGZIP() []byte {
 	return file_openshell_datamodel_v1_datamodel_proto_rawDescData
 }
 
-var file_openshell_datamodel_v1_datamodel_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_openshell_datamodel_v1_datamodel_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_openshell_datamodel_v1_datamodel_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_openshell_datamodel_v1_datamodel_proto_goTypes = []any{
-	(*ObjectMeta)(nil),            // 0: openshell.datamodel.v1.ObjectMeta
-	(*AllWorkspaces)(nil),         // 1: openshell.datamodel.v1.AllWorkspaces
-	(*WorkspaceSelector)(nil),     // 2: openshell.datamodel.v1.WorkspaceSelector
-	nil,                           // 3: openshell.datamodel.v1.ObjectMeta.LabelsEntry
-	nil,                           // 4: openshell.datamodel.v1.ObjectMeta.AnnotationsEntry
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(WorkspacePhase)(0),           // 0: openshell.datamodel.v1.WorkspacePhase
+	(*ObjectMeta)(nil),            // 1: openshell.datamodel.v1.ObjectMeta
+	(*AllWorkspaces)(nil),         // 2: openshell.datamodel.v1.AllWorkspaces
+	(*WorkspaceSelector)(nil),     // 3: openshell.datamodel.v1.WorkspaceSelector
+	(*Workspace)(nil),             // 4: openshell.datamodel.v1.Workspace
+	(*WorkspaceStatus)(nil),       // 5: openshell.datamodel.v1.WorkspaceStatus
+	nil,                           // 6: openshell.datamodel.v1.ObjectMeta.LabelsEntry
+	nil,                           // 7: openshell.datamodel.v1.ObjectMeta.AnnotationsEntry
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_openshell_datamodel_v1_datamodel_proto_depIdxs = []int32{
-	3, // 0: openshell.datamodel.v1.ObjectMeta.labels:type_name -> openshell.datamodel.v1.ObjectMeta.LabelsEntry
-	4, // 1: openshell.datamodel.v1.ObjectMeta.annotations:type_name -> openshell.datamodel.v1.ObjectMeta.AnnotationsEntry
-	5, // 2: openshell.datamodel.v1.ObjectMeta.created_time:type_name -> google.protobuf.Timestamp
-	5, // 3: openshell.datamodel.v1.ObjectMeta.deletion_time:type_name -> google.protobuf.Timestamp
-	1, // 4: openshell.datamodel.v1.WorkspaceSelector.all_workspaces:type_name -> openshell.datamodel.v1.AllWorkspaces
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 0: openshell.datamodel.v1.ObjectMeta.labels:type_name -> openshell.datamodel.v1.ObjectMeta.LabelsEntry
+	7, // 1: openshell.datamodel.v1.ObjectMeta.annotations:type_name -> openshell.datamodel.v1.ObjectMeta.AnnotationsEntry
+	8, // 2: openshell.datamodel.v1.ObjectMeta.created_time:type_name -> google.protobuf.Timestamp
+	8, // 3: openshell.datamodel.v1.ObjectMeta.deletion_time:type_name -> google.protobuf.Timestamp
+	2, // 4: openshell.datamodel.v1.WorkspaceSelector.all_workspaces:type_name -> openshell.datamodel.v1.AllWorkspaces
+	1, // 5: openshell.datamodel.v1.Workspace.metadata:type_name -> openshell.datamodel.v1.ObjectMeta
+	5, // 6: openshell.datamodel.v1.Workspace.status:type_name -> openshell.datamodel.v1.WorkspaceStatus
+	0, // 7: openshell.datamodel.v1.WorkspaceStatus.phase:type_name -> openshell.datamodel.v1.WorkspacePhase
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_openshell_datamodel_v1_datamodel_proto_init() }
@@ -332,13 +508,14 @@ func file_openshell_datamodel_v1_datamodel_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openshell_datamodel_v1_datamodel_proto_rawDesc), len(file_openshell_datamodel_v1_datamodel_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   5,
+			NumEnums:      1,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_openshell_datamodel_v1_datamodel_proto_goTypes,
 		DependencyIndexes: file_openshell_datamodel_v1_datamodel_proto_depIdxs,
+		EnumInfos:         file_openshell_datamodel_v1_datamodel_proto_enumTypes,
 		MessageInfos:      file_openshell_datamodel_v1_datamodel_proto_msgTypes,
 	}.Build()
 	File_openshell_datamodel_v1_datamodel_proto = out.File

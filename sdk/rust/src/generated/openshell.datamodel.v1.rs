@@ -12,6 +12,7 @@ pub struct ObjectMeta {
     /// unnamed service of a sandbox.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
+    /// To find the object by; see CreateSandboxRequest.labels.
     #[prost(btree_map = "string, string", tag = "4")]
     pub labels: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -20,6 +21,7 @@ pub struct ObjectMeta {
     /// Grows with every stored change of any object. Reads never change it.
     #[prost(uint64, tag = "5")]
     pub resource_version: u64,
+    /// Whatever else clients want to keep with the object.
     #[prost(btree_map = "string, string", tag = "6")]
     pub annotations: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -28,6 +30,7 @@ pub struct ObjectMeta {
     /// Workspace that holds the object; "default" when none was asked for.
     #[prost(string, tag = "7")]
     pub workspace: ::prost::alloc::string::String,
+    /// On the gateway's clock.
     #[prost(message, optional, tag = "103")]
     pub created_time: ::core::option::Option<::prost_types::Timestamp>,
     /// Set once deletion has begun.
@@ -48,10 +51,63 @@ pub struct WorkspaceSelector {
 pub mod workspace_selector {
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Selection {
+        /// Name of a workspace; empty: "default".
         #[prost(string, tag = "1")]
         Workspace(::prost::alloc::string::String),
-        /// Allowed on list requests only.
+        /// Allowed on list and watch requests only.
         #[prost(message, tag = "2")]
         AllWorkspaces(super::AllWorkspaces),
+    }
+}
+/// Workspace groups sandboxes and is part of their names. It is there because a
+/// sandbox is in it, and is stored nowhere: of its metadata only the name is
+/// set.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Workspace {
+    /// Its name is that of the workspace.
+    #[prost(message, optional, tag = "1")]
+    pub metadata: ::core::option::Option<ObjectMeta>,
+    /// As it is now.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<WorkspaceStatus>,
+}
+/// WorkspaceStatus is how a workspace is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkspaceStatus {
+    /// ACTIVE.
+    #[prost(enumeration = "WorkspacePhase", tag = "1")]
+    pub phase: i32,
+}
+/// WorkspacePhase is how a workspace is, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WorkspacePhase {
+    /// Never sent.
+    Unspecified = 0,
+    /// It can be worked in.
+    Active = 1,
+    /// Never the answer of this gateway.
+    Terminating = 2,
+}
+impl WorkspacePhase {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WORKSPACE_PHASE_UNSPECIFIED",
+            Self::Active => "WORKSPACE_PHASE_ACTIVE",
+            Self::Terminating => "WORKSPACE_PHASE_TERMINATING",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WORKSPACE_PHASE_UNSPECIFIED" => Some(Self::Unspecified),
+            "WORKSPACE_PHASE_ACTIVE" => Some(Self::Active),
+            "WORKSPACE_PHASE_TERMINATING" => Some(Self::Terminating),
+            _ => None,
+        }
     }
 }

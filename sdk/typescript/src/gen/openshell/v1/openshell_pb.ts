@@ -15,7 +15,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { ObjectMeta, WorkspaceSelector } from "../datamodel/v1/datamodel_pb.js";
+import type { ObjectMeta, Workspace, WorkspaceSelector } from "../datamodel/v1/datamodel_pb.js";
 import { file_openshell_datamodel_v1_datamodel } from "../datamodel/v1/datamodel_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -23,9 +23,11 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file openshell/v1/openshell.proto.
  */
 export const file_openshell_v1_openshell: GenFile = /*@__PURE__*/
-  fileDesc("ChxvcGVuc2hlbGwvdjEvb3BlbnNoZWxsLnByb3RvEgxvcGVuc2hlbGwudjEiDwoNSGVhbHRoUmVxdWVzdCJOCg5IZWFsdGhSZXNwb25zZRIrCgZzdGF0dXMYASABKA4yGy5vcGVuc2hlbGwudjEuU2VydmljZVN0YXR1cxIPCgd2ZXJzaW9uGAIgASgJIiIKEkh0dHBSZWFkaW5lc3NDaGVjaxIMCgRwYXRoGAEgASgJIuECCg1TZXJ2aWNlSGVhbHRoEi8KBXN0YXRlGAEgASgOMiAub3BlbnNoZWxsLnYxLlNlcnZpY2VIZWFsdGhTdGF0ZRI1ChFsYXN0X2NoZWNrZWRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRIdChBodHRwX3N0YXR1c19jb2RlGAQgASgNSACIAQESDgoGcmVhc29uGAUgASgJEhwKFGNvbnNlY3V0aXZlX2ZhaWx1cmVzGAYgASgNEjgKFGxhc3RfdHJhbnNpdGlvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdsYXRlbmN5GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2FkZHJlc3MYCSABKAlCEwoRX2h0dHBfc3RhdHVzX2NvZGUi4AEKD1NlcnZpY2VFbmRwb2ludBI0CghtZXRhZGF0YRgBIAEoCzIiLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuT2JqZWN0TWV0YRISCgpzYW5kYm94X2lkGAIgASgJEg8KB3NhbmRib3gYAyABKAkSDAoEbmFtZRgEIAEoCRITCgt0YXJnZXRfcG9ydBgFIAEoDRIOCgZkb21haW4YBiABKAgSOQoPcmVhZGluZXNzX2NoZWNrGAggASgLMiAub3BlbnNoZWxsLnYxLkh0dHBSZWFkaW5lc3NDaGVja0oECAcQCCKEAQoXU2VydmljZUVuZHBvaW50UmVzcG9uc2USLwoIZW5kcG9pbnQYASABKAsyHS5vcGVuc2hlbGwudjEuU2VydmljZUVuZHBvaW50EgsKA3VybBgCIAEoCRIrCgZoZWFsdGgYAyABKAsyGy5vcGVuc2hlbGwudjEuU2VydmljZUhlYWx0aCLzAQoURXhwb3NlU2VydmljZVJlcXVlc3QSDwoHc2FuZGJveBgBIAEoCRIMCgRuYW1lGAIgASgJEhMKC3RhcmdldF9wb3J0GAMgASgNEg4KBmRvbWFpbhgEIAEoCBJCCg93b3Jrc3BhY2Vfc2NvcGUYBSABKAsyKS5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLldvcmtzcGFjZVNlbGVjdG9yEhIKCnJlcXVlc3RfaWQYBiABKAkSOQoPcmVhZGluZXNzX2NoZWNrGAggASgLMiAub3BlbnNoZWxsLnYxLkh0dHBSZWFkaW5lc3NDaGVja0oECAcQCCJ2ChFHZXRTZXJ2aWNlUmVxdWVzdBIPCgdzYW5kYm94GAEgASgJEgwKBG5hbWUYAiABKAkSQgoPd29ya3NwYWNlX3Njb3BlGAMgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvciKRAQoTTGlzdFNlcnZpY2VzUmVxdWVzdBIPCgdzYW5kYm94GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEkIKD3dvcmtzcGFjZV9zY29wZRgEIAEoCzIpLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlU2VsZWN0b3IiaAoUTGlzdFNlcnZpY2VzUmVzcG9uc2USNwoIc2VydmljZXMYASADKAsyJS5vcGVuc2hlbGwudjEuU2VydmljZUVuZHBvaW50UmVzcG9uc2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqQBChREZWxldGVTZXJ2aWNlUmVxdWVzdBIPCgdzYW5kYm94GAEgASgJEgwKBG5hbWUYAiABKAkSQgoPd29ya3NwYWNlX3Njb3BlGAMgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvchIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkiTQoVRGVsZXRlU2VydmljZVJlc3BvbnNlEi4KB291dGNvbWUYAiABKA4yHS5vcGVuc2hlbGwudjEuRGVsZXRpb25PdXRjb21lSgQIARACIn8KFlNhbmRib3hTZXJ2aWNlRXhwb3N1cmUSDwoHc2VydmljZRgBIAEoCRITCgt0YXJnZXRfcG9ydBgCIAEoDRI5Cg9yZWFkaW5lc3NfY2hlY2sYBCABKAsyIC5vcGVuc2hlbGwudjEuSHR0cFJlYWRpbmVzc0NoZWNrSgQIAxAEItMDChRDcmVhdGVTYW5kYm94UmVxdWVzdBInCgRzcGVjGAEgASgLMhkub3BlbnNoZWxsLnYxLlNhbmRib3hTcGVjEgwKBG5hbWUYAiABKAkSPgoGbGFiZWxzGAMgAygLMi4ub3BlbnNoZWxsLnYxLkNyZWF0ZVNhbmRib3hSZXF1ZXN0LkxhYmVsc0VudHJ5EkgKC2Fubm90YXRpb25zGAQgAygLMjMub3BlbnNoZWxsLnYxLkNyZWF0ZVNhbmRib3hSZXF1ZXN0LkFubm90YXRpb25zRW50cnkSQgoPd29ya3NwYWNlX3Njb3BlGAcgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvchISCgpyZXF1ZXN0X2lkGAggASgJEj8KEXNlcnZpY2VfZXhwb3N1cmVzGAkgAygLMiQub3BlbnNoZWxsLnYxLlNhbmRib3hTZXJ2aWNlRXhwb3N1cmUaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiswEKD1NhbmRib3hSZXNwb25zZRImCgdzYW5kYm94GAEgASgLMhUub3BlbnNoZWxsLnYxLlNhbmRib3gSRAoMc2VydmljZV91cmxzGAIgAygLMi4ub3BlbnNoZWxsLnYxLlNhbmRib3hSZXNwb25zZS5TZXJ2aWNlVXJsc0VudHJ5GjIKEFNlcnZpY2VVcmxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJlChFHZXRTYW5kYm94UmVxdWVzdBIMCgRuYW1lGAEgASgJEkIKD3dvcmtzcGFjZV9zY29wZRgCIAEoCzIpLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlU2VsZWN0b3IimQEKFExpc3RTYW5kYm94ZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhYKDmxhYmVsX3NlbGVjdG9yGAMgASgJEkIKD3dvcmtzcGFjZV9zY29wZRgEIAEoCzIpLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlU2VsZWN0b3IiWgoVTGlzdFNhbmRib3hlc1Jlc3BvbnNlEigKCXNhbmRib3hlcxgBIAMoCzIVLm9wZW5zaGVsbC52MS5TYW5kYm94EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ6ChJTdG9wU2FuZGJveFJlcXVlc3QSDAoEbmFtZRgBIAEoCRJCCg93b3Jrc3BhY2Vfc2NvcGUYAiABKAsyKS5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLldvcmtzcGFjZVNlbGVjdG9yEhIKCnJlcXVlc3RfaWQYAyABKAkiewoTU3RhcnRTYW5kYm94UmVxdWVzdBIMCgRuYW1lGAEgASgJEkIKD3dvcmtzcGFjZV9zY29wZRgCIAEoCzIpLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlU2VsZWN0b3ISEgoKcmVxdWVzdF9pZBgDIAEoCSKTAQoURGVsZXRlU2FuZGJveFJlcXVlc3QSDAoEbmFtZRgBIAEoCRJCCg93b3Jrc3BhY2Vfc2NvcGUYAiABKAsyKS5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLldvcmtzcGFjZVNlbGVjdG9yEhUKDWFsbG93X21pc3NpbmcYAyABKAgSEgoKcmVxdWVzdF9pZBgEIAEoCSJhChVEZWxldGVTYW5kYm94UmVzcG9uc2USLgoHb3V0Y29tZRgCIAEoDjIdLm9wZW5zaGVsbC52MS5EZWxldGlvbk91dGNvbWUSEgoKc2FuZGJveF9pZBgDIAEoCUoECAEQAiKVAQoHU2FuZGJveBI0CghtZXRhZGF0YRgBIAEoCzIiLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuT2JqZWN0TWV0YRInCgRzcGVjGAIgASgLMhkub3BlbnNoZWxsLnYxLlNhbmRib3hTcGVjEisKBnN0YXR1cxgDIAEoCzIbLm9wZW5zaGVsbC52MS5TYW5kYm94U3RhdHVzIuQBCgtTYW5kYm94U3BlYxIRCglsb2dfbGV2ZWwYASABKAkSPwoLZW52aXJvbm1lbnQYBSADKAsyKi5vcGVuc2hlbGwudjEuU2FuZGJveFNwZWMuRW52aXJvbm1lbnRFbnRyeRIvCgh0ZW1wbGF0ZRgGIAEoCzIdLm9wZW5zaGVsbC52MS5TYW5kYm94VGVtcGxhdGUSDwoHY29tbWFuZBgMIAMoCRILCgN0dHkYDSABKAgaMgoQRW52aXJvbm1lbnRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiAKD1NhbmRib3hUZW1wbGF0ZRINCgVpbWFnZRgBIAEoCSLJAQoNU2FuZGJveFN0YXR1cxIRCglhZ2VudF9wb2QYAiABKAkSMgoKY29uZGl0aW9ucxgFIAMoCzIeLm9wZW5zaGVsbC52MS5TYW5kYm94Q29uZGl0aW9uEikKBXBoYXNlGAYgASgOMhoub3BlbnNoZWxsLnYxLlNhbmRib3hQaGFzZRIgChhtYWluX3Byb2Nlc3NfaW5zdGFuY2VfaWQYCCABKAkSFgoJZXhpdF9jb2RlGAkgASgFSACIAQFCDAoKX2V4aXRfY29kZSKGAQoQU2FuZGJveENvbmRpdGlvbhIMCgR0eXBlGAEgASgJEg4KBnN0YXR1cxgCIAEoCRIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRIzCg90cmFuc2l0aW9uX3RpbWUYaSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKoYBCg1TZXJ2aWNlU3RhdHVzEh4KGlNFUlZJQ0VfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGgoWU0VSVklDRV9TVEFUVVNfSEVBTFRIWRABEhsKF1NFUlZJQ0VfU1RBVFVTX0RFR1JBREVEEAISHAoYU0VSVklDRV9TVEFUVVNfVU5IRUFMVEhZEAMqogEKElNlcnZpY2VIZWFsdGhTdGF0ZRIkCiBTRVJWSUNFX0hFQUxUSF9TVEFURV9VTlNQRUNJRklFRBAAEiAKHFNFUlZJQ0VfSEVBTFRIX1NUQVRFX1VOS05PV04QARIgChxTRVJWSUNFX0hFQUxUSF9TVEFURV9IRUFMVEhZEAISIgoeU0VSVklDRV9IRUFMVEhfU1RBVEVfVU5IRUFMVEhZEAMqlwEKD0RlbGV0aW9uT3V0Y29tZRIgChxERUxFVElPTl9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHgoaREVMRVRJT05fT1VUQ09NRV9DT01QTEVURUQQARIdChlERUxFVElPTl9PVVRDT01FX0FDQ0VQVEVEEAISIwofREVMRVRJT05fT1VUQ09NRV9BTFJFQURZX0FCU0VOVBADKokCCgxTYW5kYm94UGhhc2USHQoZU0FOREJPWF9QSEFTRV9VTlNQRUNJRklFRBAAEh4KGlNBTkRCT1hfUEhBU0VfUFJPVklTSU9OSU5HEAESFwoTU0FOREJPWF9QSEFTRV9SRUFEWRACEhcKE1NBTkRCT1hfUEhBU0VfRVJST1IQAxIaChZTQU5EQk9YX1BIQVNFX0RFTEVUSU5HEAQSGQoVU0FOREJPWF9QSEFTRV9VTktOT1dOEAUSGgoWU0FOREJPWF9QSEFTRV9TVE9QUElORxAGEhkKFVNBTkRCT1hfUEhBU0VfU1RPUFBFRBAHEhoKFlNBTkRCT1hfUEhBU0VfU1RBUlRJTkcQCDKrBwoJT3BlblNoZWxsEkMKBkhlYWx0aBIbLm9wZW5zaGVsbC52MS5IZWFsdGhSZXF1ZXN0Ghwub3BlbnNoZWxsLnYxLkhlYWx0aFJlc3BvbnNlElIKDUNyZWF0ZVNhbmRib3gSIi5vcGVuc2hlbGwudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QaHS5vcGVuc2hlbGwudjEuU2FuZGJveFJlc3BvbnNlEkwKCkdldFNhbmRib3gSHy5vcGVuc2hlbGwudjEuR2V0U2FuZGJveFJlcXVlc3QaHS5vcGVuc2hlbGwudjEuU2FuZGJveFJlc3BvbnNlElgKDUxpc3RTYW5kYm94ZXMSIi5vcGVuc2hlbGwudjEuTGlzdFNhbmRib3hlc1JlcXVlc3QaIy5vcGVuc2hlbGwudjEuTGlzdFNhbmRib3hlc1Jlc3BvbnNlElgKDURlbGV0ZVNhbmRib3gSIi5vcGVuc2hlbGwudjEuRGVsZXRlU2FuZGJveFJlcXVlc3QaIy5vcGVuc2hlbGwudjEuRGVsZXRlU2FuZGJveFJlc3BvbnNlEk4KC1N0b3BTYW5kYm94EiAub3BlbnNoZWxsLnYxLlN0b3BTYW5kYm94UmVxdWVzdBodLm9wZW5zaGVsbC52MS5TYW5kYm94UmVzcG9uc2USUAoMU3RhcnRTYW5kYm94EiEub3BlbnNoZWxsLnYxLlN0YXJ0U2FuZGJveFJlcXVlc3QaHS5vcGVuc2hlbGwudjEuU2FuZGJveFJlc3BvbnNlEloKDUV4cG9zZVNlcnZpY2USIi5vcGVuc2hlbGwudjEuRXhwb3NlU2VydmljZVJlcXVlc3QaJS5vcGVuc2hlbGwudjEuU2VydmljZUVuZHBvaW50UmVzcG9uc2USVAoKR2V0U2VydmljZRIfLm9wZW5zaGVsbC52MS5HZXRTZXJ2aWNlUmVxdWVzdBolLm9wZW5zaGVsbC52MS5TZXJ2aWNlRW5kcG9pbnRSZXNwb25zZRJVCgxMaXN0U2VydmljZXMSIS5vcGVuc2hlbGwudjEuTGlzdFNlcnZpY2VzUmVxdWVzdBoiLm9wZW5zaGVsbC52MS5MaXN0U2VydmljZXNSZXNwb25zZRJYCg1EZWxldGVTZXJ2aWNlEiIub3BlbnNoZWxsLnYxLkRlbGV0ZVNlcnZpY2VSZXF1ZXN0GiMub3BlbnNoZWxsLnYxLkRlbGV0ZVNlcnZpY2VSZXNwb25zZUJFWkNnaXRodWIuY29tL3NhbmRib3gtYWdlbnQvc2FuZGJveC1hZ2VudC9hcGkvb3BlbnNoZWxsL3YxO29wZW5zaGVsbHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_openshell_datamodel_v1_datamodel]);
+  fileDesc("ChxvcGVuc2hlbGwvdjEvb3BlbnNoZWxsLnByb3RvEgxvcGVuc2hlbGwudjEiDwoNSGVhbHRoUmVxdWVzdCJOCg5IZWFsdGhSZXNwb25zZRIrCgZzdGF0dXMYASABKA4yGy5vcGVuc2hlbGwudjEuU2VydmljZVN0YXR1cxIPCgd2ZXJzaW9uGAIgASgJIhcKFUdldEN1cnJlbnRVc2VyUmVxdWVzdCJ5ChZHZXRDdXJyZW50VXNlclJlc3BvbnNlEg8KB3N1YmplY3QYASABKAkSFAoMZGlzcGxheV9uYW1lGAIgASgJEg0KBXJvbGVzGAMgAygJEg4KBnNjb3BlcxgEIAMoCRIZChFpZGVudGl0eV9wcm92aWRlchgFIAEoCSIXChVHZXRHYXRld2F5SW5mb1JlcXVlc3QimAEKFkdldEdhdGV3YXlJbmZvUmVzcG9uc2USKwoGc3RhdHVzGAEgASgOMhsub3BlbnNoZWxsLnYxLlNlcnZpY2VTdGF0dXMSFwoPZ2F0ZXdheV92ZXJzaW9uGAIgASgJEjgKD2NvbXB1dGVfZHJpdmVycxgDIAMoCzIfLm9wZW5zaGVsbC52MS5Db21wdXRlRHJpdmVySW5mbyJgChFDb21wdXRlRHJpdmVySW5mbxIMCgRuYW1lGAEgASgJEj0KDGNhcGFiaWxpdGllcxgCIAEoCzInLm9wZW5zaGVsbC52MS5Db21wdXRlRHJpdmVyQ2FwYWJpbGl0aWVzIkgKGUNvbXB1dGVEcml2ZXJDYXBhYmlsaXRpZXMSEwoLZHJpdmVyX25hbWUYASABKAkSFgoOZHJpdmVyX3ZlcnNpb24YAiABKAkiIgoSSHR0cFJlYWRpbmVzc0NoZWNrEgwKBHBhdGgYASABKAki4QIKDVNlcnZpY2VIZWFsdGgSLwoFc3RhdGUYASABKA4yIC5vcGVuc2hlbGwudjEuU2VydmljZUhlYWx0aFN0YXRlEjUKEWxhc3RfY2hlY2tlZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdtZXNzYWdlGAMgASgJEh0KEGh0dHBfc3RhdHVzX2NvZGUYBCABKA1IAIgBARIOCgZyZWFzb24YBSABKAkSHAoUY29uc2VjdXRpdmVfZmFpbHVyZXMYBiABKA0SOAoUbGFzdF90cmFuc2l0aW9uX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB2xhdGVuY3kYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHYWRkcmVzcxgJIAEoCUITChFfaHR0cF9zdGF0dXNfY29kZSLgAQoPU2VydmljZUVuZHBvaW50EjQKCG1ldGFkYXRhGAEgASgLMiIub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5PYmplY3RNZXRhEhIKCnNhbmRib3hfaWQYAiABKAkSDwoHc2FuZGJveBgDIAEoCRIMCgRuYW1lGAQgASgJEhMKC3RhcmdldF9wb3J0GAUgASgNEg4KBmRvbWFpbhgGIAEoCBI5Cg9yZWFkaW5lc3NfY2hlY2sYCCABKAsyIC5vcGVuc2hlbGwudjEuSHR0cFJlYWRpbmVzc0NoZWNrSgQIBxAIIoQBChdTZXJ2aWNlRW5kcG9pbnRSZXNwb25zZRIvCghlbmRwb2ludBgBIAEoCzIdLm9wZW5zaGVsbC52MS5TZXJ2aWNlRW5kcG9pbnQSCwoDdXJsGAIgASgJEisKBmhlYWx0aBgDIAEoCzIbLm9wZW5zaGVsbC52MS5TZXJ2aWNlSGVhbHRoIvMBChRFeHBvc2VTZXJ2aWNlUmVxdWVzdBIPCgdzYW5kYm94GAEgASgJEgwKBG5hbWUYAiABKAkSEwoLdGFyZ2V0X3BvcnQYAyABKA0SDgoGZG9tYWluGAQgASgIEkIKD3dvcmtzcGFjZV9zY29wZRgFIAEoCzIpLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlU2VsZWN0b3ISEgoKcmVxdWVzdF9pZBgGIAEoCRI5Cg9yZWFkaW5lc3NfY2hlY2sYCCABKAsyIC5vcGVuc2hlbGwudjEuSHR0cFJlYWRpbmVzc0NoZWNrSgQIBxAIInYKEUdldFNlcnZpY2VSZXF1ZXN0Eg8KB3NhbmRib3gYASABKAkSDAoEbmFtZRgCIAEoCRJCCg93b3Jrc3BhY2Vfc2NvcGUYAyABKAsyKS5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLldvcmtzcGFjZVNlbGVjdG9yIpEBChNMaXN0U2VydmljZXNSZXF1ZXN0Eg8KB3NhbmRib3gYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSQgoPd29ya3NwYWNlX3Njb3BlGAQgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvciJoChRMaXN0U2VydmljZXNSZXNwb25zZRI3CghzZXJ2aWNlcxgBIAMoCzIlLm9wZW5zaGVsbC52MS5TZXJ2aWNlRW5kcG9pbnRSZXNwb25zZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkipAEKFERlbGV0ZVNlcnZpY2VSZXF1ZXN0Eg8KB3NhbmRib3gYASABKAkSDAoEbmFtZRgCIAEoCRJCCg93b3Jrc3BhY2Vfc2NvcGUYAyABKAsyKS5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLldvcmtzcGFjZVNlbGVjdG9yEhUKDWFsbG93X21pc3NpbmcYBCABKAgSEgoKcmVxdWVzdF9pZBgFIAEoCSJNChVEZWxldGVTZXJ2aWNlUmVzcG9uc2USLgoHb3V0Y29tZRgCIAEoDjIdLm9wZW5zaGVsbC52MS5EZWxldGlvbk91dGNvbWVKBAgBEAIifwoWU2FuZGJveFNlcnZpY2VFeHBvc3VyZRIPCgdzZXJ2aWNlGAEgASgJEhMKC3RhcmdldF9wb3J0GAIgASgNEjkKD3JlYWRpbmVzc19jaGVjaxgEIAEoCzIgLm9wZW5zaGVsbC52MS5IdHRwUmVhZGluZXNzQ2hlY2tKBAgDEAQi0wMKFENyZWF0ZVNhbmRib3hSZXF1ZXN0EicKBHNwZWMYASABKAsyGS5vcGVuc2hlbGwudjEuU2FuZGJveFNwZWMSDAoEbmFtZRgCIAEoCRI+CgZsYWJlbHMYAyADKAsyLi5vcGVuc2hlbGwudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QuTGFiZWxzRW50cnkSSAoLYW5ub3RhdGlvbnMYBCADKAsyMy5vcGVuc2hlbGwudjEuQ3JlYXRlU2FuZGJveFJlcXVlc3QuQW5ub3RhdGlvbnNFbnRyeRJCCg93b3Jrc3BhY2Vfc2NvcGUYByABKAsyKS5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLldvcmtzcGFjZVNlbGVjdG9yEhIKCnJlcXVlc3RfaWQYCCABKAkSPwoRc2VydmljZV9leHBvc3VyZXMYCSADKAsyJC5vcGVuc2hlbGwudjEuU2FuZGJveFNlcnZpY2VFeHBvc3VyZRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKzAQoPU2FuZGJveFJlc3BvbnNlEiYKB3NhbmRib3gYASABKAsyFS5vcGVuc2hlbGwudjEuU2FuZGJveBJECgxzZXJ2aWNlX3VybHMYAiADKAsyLi5vcGVuc2hlbGwudjEuU2FuZGJveFJlc3BvbnNlLlNlcnZpY2VVcmxzRW50cnkaMgoQU2VydmljZVVybHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImUKEUdldFNhbmRib3hSZXF1ZXN0EgwKBG5hbWUYASABKAkSQgoPd29ya3NwYWNlX3Njb3BlGAIgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvciKZAQoUTGlzdFNhbmRib3hlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSFgoObGFiZWxfc2VsZWN0b3IYAyABKAkSQgoPd29ya3NwYWNlX3Njb3BlGAQgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvciJaChVMaXN0U2FuZGJveGVzUmVzcG9uc2USKAoJc2FuZGJveGVzGAEgAygLMhUub3BlbnNoZWxsLnYxLlNhbmRib3gSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInoKElN0b3BTYW5kYm94UmVxdWVzdBIMCgRuYW1lGAEgASgJEkIKD3dvcmtzcGFjZV9zY29wZRgCIAEoCzIpLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlU2VsZWN0b3ISEgoKcmVxdWVzdF9pZBgDIAEoCSJ7ChNTdGFydFNhbmRib3hSZXF1ZXN0EgwKBG5hbWUYASABKAkSQgoPd29ya3NwYWNlX3Njb3BlGAIgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvchISCgpyZXF1ZXN0X2lkGAMgASgJIpMBChREZWxldGVTYW5kYm94UmVxdWVzdBIMCgRuYW1lGAEgASgJEkIKD3dvcmtzcGFjZV9zY29wZRgCIAEoCzIpLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlU2VsZWN0b3ISFQoNYWxsb3dfbWlzc2luZxgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJImEKFURlbGV0ZVNhbmRib3hSZXNwb25zZRIuCgdvdXRjb21lGAIgASgOMh0ub3BlbnNoZWxsLnYxLkRlbGV0aW9uT3V0Y29tZRISCgpzYW5kYm94X2lkGAMgASgJSgQIARACIpUBCgdTYW5kYm94EjQKCG1ldGFkYXRhGAEgASgLMiIub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5PYmplY3RNZXRhEicKBHNwZWMYAiABKAsyGS5vcGVuc2hlbGwudjEuU2FuZGJveFNwZWMSKwoGc3RhdHVzGAMgASgLMhsub3BlbnNoZWxsLnYxLlNhbmRib3hTdGF0dXMi5AEKC1NhbmRib3hTcGVjEhEKCWxvZ19sZXZlbBgBIAEoCRI/CgtlbnZpcm9ubWVudBgFIAMoCzIqLm9wZW5zaGVsbC52MS5TYW5kYm94U3BlYy5FbnZpcm9ubWVudEVudHJ5Ei8KCHRlbXBsYXRlGAYgASgLMh0ub3BlbnNoZWxsLnYxLlNhbmRib3hUZW1wbGF0ZRIPCgdjb21tYW5kGAwgAygJEgsKA3R0eRgNIAEoCBoyChBFbnZpcm9ubWVudEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiIAoPU2FuZGJveFRlbXBsYXRlEg0KBWltYWdlGAEgASgJIskBCg1TYW5kYm94U3RhdHVzEhEKCWFnZW50X3BvZBgCIAEoCRIyCgpjb25kaXRpb25zGAUgAygLMh4ub3BlbnNoZWxsLnYxLlNhbmRib3hDb25kaXRpb24SKQoFcGhhc2UYBiABKA4yGi5vcGVuc2hlbGwudjEuU2FuZGJveFBoYXNlEiAKGG1haW5fcHJvY2Vzc19pbnN0YW5jZV9pZBgIIAEoCRIWCglleGl0X2NvZGUYCSABKAVIAIgBAUIMCgpfZXhpdF9jb2RlIoYBChBTYW5kYm94Q29uZGl0aW9uEgwKBHR5cGUYASABKAkSDgoGc3RhdHVzGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEjMKD3RyYW5zaXRpb25fdGltZRhpIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiIwoTR2V0V29ya3NwYWNlUmVxdWVzdBIMCgRuYW1lGAEgASgJIkwKFEdldFdvcmtzcGFjZVJlc3BvbnNlEjQKCXdvcmtzcGFjZRgBIAEoCzIhLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuV29ya3NwYWNlIlYKFUxpc3RXb3Jrc3BhY2VzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIWCg5sYWJlbF9zZWxlY3RvchgDIAEoCSJoChZMaXN0V29ya3NwYWNlc1Jlc3BvbnNlEjUKCndvcmtzcGFjZXMYASADKAsyIS5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLldvcmtzcGFjZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqhgEKDVNlcnZpY2VTdGF0dXMSHgoaU0VSVklDRV9TVEFUVVNfVU5TUEVDSUZJRUQQABIaChZTRVJWSUNFX1NUQVRVU19IRUFMVEhZEAESGwoXU0VSVklDRV9TVEFUVVNfREVHUkFERUQQAhIcChhTRVJWSUNFX1NUQVRVU19VTkhFQUxUSFkQAyqiAQoSU2VydmljZUhlYWx0aFN0YXRlEiQKIFNFUlZJQ0VfSEVBTFRIX1NUQVRFX1VOU1BFQ0lGSUVEEAASIAocU0VSVklDRV9IRUFMVEhfU1RBVEVfVU5LTk9XThABEiAKHFNFUlZJQ0VfSEVBTFRIX1NUQVRFX0hFQUxUSFkQAhIiCh5TRVJWSUNFX0hFQUxUSF9TVEFURV9VTkhFQUxUSFkQAyqXAQoPRGVsZXRpb25PdXRjb21lEiAKHERFTEVUSU9OX09VVENPTUVfVU5TUEVDSUZJRUQQABIeChpERUxFVElPTl9PVVRDT01FX0NPTVBMRVRFRBABEh0KGURFTEVUSU9OX09VVENPTUVfQUNDRVBURUQQAhIjCh9ERUxFVElPTl9PVVRDT01FX0FMUkVBRFlfQUJTRU5UEAMqiQIKDFNhbmRib3hQaGFzZRIdChlTQU5EQk9YX1BIQVNFX1VOU1BFQ0lGSUVEEAASHgoaU0FOREJPWF9QSEFTRV9QUk9WSVNJT05JTkcQARIXChNTQU5EQk9YX1BIQVNFX1JFQURZEAISFwoTU0FOREJPWF9QSEFTRV9FUlJPUhADEhoKFlNBTkRCT1hfUEhBU0VfREVMRVRJTkcQBBIZChVTQU5EQk9YX1BIQVNFX1VOS05PV04QBRIaChZTQU5EQk9YX1BIQVNFX1NUT1BQSU5HEAYSGQoVU0FOREJPWF9QSEFTRV9TVE9QUEVEEAcSGgoWU0FOREJPWF9QSEFTRV9TVEFSVElORxAIMpkKCglPcGVuU2hlbGwSQwoGSGVhbHRoEhsub3BlbnNoZWxsLnYxLkhlYWx0aFJlcXVlc3QaHC5vcGVuc2hlbGwudjEuSGVhbHRoUmVzcG9uc2USWwoOR2V0Q3VycmVudFVzZXISIy5vcGVuc2hlbGwudjEuR2V0Q3VycmVudFVzZXJSZXF1ZXN0GiQub3BlbnNoZWxsLnYxLkdldEN1cnJlbnRVc2VyUmVzcG9uc2USWwoOR2V0R2F0ZXdheUluZm8SIy5vcGVuc2hlbGwudjEuR2V0R2F0ZXdheUluZm9SZXF1ZXN0GiQub3BlbnNoZWxsLnYxLkdldEdhdGV3YXlJbmZvUmVzcG9uc2USUgoNQ3JlYXRlU2FuZGJveBIiLm9wZW5zaGVsbC52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBodLm9wZW5zaGVsbC52MS5TYW5kYm94UmVzcG9uc2USTAoKR2V0U2FuZGJveBIfLm9wZW5zaGVsbC52MS5HZXRTYW5kYm94UmVxdWVzdBodLm9wZW5zaGVsbC52MS5TYW5kYm94UmVzcG9uc2USWAoNTGlzdFNhbmRib3hlcxIiLm9wZW5zaGVsbC52MS5MaXN0U2FuZGJveGVzUmVxdWVzdBojLm9wZW5zaGVsbC52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2USWAoNRGVsZXRlU2FuZGJveBIiLm9wZW5zaGVsbC52MS5EZWxldGVTYW5kYm94UmVxdWVzdBojLm9wZW5zaGVsbC52MS5EZWxldGVTYW5kYm94UmVzcG9uc2USTgoLU3RvcFNhbmRib3gSIC5vcGVuc2hlbGwudjEuU3RvcFNhbmRib3hSZXF1ZXN0Gh0ub3BlbnNoZWxsLnYxLlNhbmRib3hSZXNwb25zZRJQCgxTdGFydFNhbmRib3gSIS5vcGVuc2hlbGwudjEuU3RhcnRTYW5kYm94UmVxdWVzdBodLm9wZW5zaGVsbC52MS5TYW5kYm94UmVzcG9uc2USWgoNRXhwb3NlU2VydmljZRIiLm9wZW5zaGVsbC52MS5FeHBvc2VTZXJ2aWNlUmVxdWVzdBolLm9wZW5zaGVsbC52MS5TZXJ2aWNlRW5kcG9pbnRSZXNwb25zZRJUCgpHZXRTZXJ2aWNlEh8ub3BlbnNoZWxsLnYxLkdldFNlcnZpY2VSZXF1ZXN0GiUub3BlbnNoZWxsLnYxLlNlcnZpY2VFbmRwb2ludFJlc3BvbnNlElUKDExpc3RTZXJ2aWNlcxIhLm9wZW5zaGVsbC52MS5MaXN0U2VydmljZXNSZXF1ZXN0GiIub3BlbnNoZWxsLnYxLkxpc3RTZXJ2aWNlc1Jlc3BvbnNlElgKDURlbGV0ZVNlcnZpY2USIi5vcGVuc2hlbGwudjEuRGVsZXRlU2VydmljZVJlcXVlc3QaIy5vcGVuc2hlbGwudjEuRGVsZXRlU2VydmljZVJlc3BvbnNlElUKDEdldFdvcmtzcGFjZRIhLm9wZW5zaGVsbC52MS5HZXRXb3Jrc3BhY2VSZXF1ZXN0GiIub3BlbnNoZWxsLnYxLkdldFdvcmtzcGFjZVJlc3BvbnNlElsKDkxpc3RXb3Jrc3BhY2VzEiMub3BlbnNoZWxsLnYxLkxpc3RXb3Jrc3BhY2VzUmVxdWVzdBokLm9wZW5zaGVsbC52MS5MaXN0V29ya3NwYWNlc1Jlc3BvbnNlQkVaQ2dpdGh1Yi5jb20vc2FuZGJveC1hZ2VudC9zYW5kYm94LWFnZW50L2FwaS9vcGVuc2hlbGwvdjE7b3BlbnNoZWxsdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_openshell_datamodel_v1_datamodel]);
 
 /**
+ * HealthRequest has no fields.
+ *
  * @generated from message openshell.v1.HealthRequest
  */
 export type HealthRequest = Message<"openshell.v1.HealthRequest"> & {
@@ -45,6 +47,9 @@ export const HealthRequestSchema: GenMessage<HealthRequest> = /*@__PURE__*/
  */
 export type HealthResponse = Message<"openshell.v1.HealthResponse"> & {
   /**
+   * HEALTHY while the gateway is ready; UNHEALTHY while its store does not
+   * answer, and while it stops.
+   *
    * @generated from field: openshell.v1.ServiceStatus status = 1;
    */
   status: ServiceStatus;
@@ -63,6 +68,176 @@ export type HealthResponse = Message<"openshell.v1.HealthResponse"> & {
  */
 export const HealthResponseSchema: GenMessage<HealthResponse> = /*@__PURE__*/
   messageDesc(file_openshell_v1_openshell, 1);
+
+/**
+ * GetCurrentUserRequest has no fields.
+ *
+ * @generated from message openshell.v1.GetCurrentUserRequest
+ */
+export type GetCurrentUserRequest = Message<"openshell.v1.GetCurrentUserRequest"> & {
+};
+
+/**
+ * Describes the message openshell.v1.GetCurrentUserRequest.
+ * Use `create(GetCurrentUserRequestSchema)` to create a new message.
+ */
+export const GetCurrentUserRequestSchema: GenMessage<GetCurrentUserRequest> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 2);
+
+/**
+ * GetCurrentUserResponse is the same for every holder of the admin token.
+ *
+ * @generated from message openshell.v1.GetCurrentUserResponse
+ */
+export type GetCurrentUserResponse = Message<"openshell.v1.GetCurrentUserResponse"> & {
+  /**
+   * "admin".
+   *
+   * @generated from field: string subject = 1;
+   */
+  subject: string;
+
+  /**
+   * Name for people.
+   *
+   * @generated from field: string display_name = 2;
+   */
+  displayName: string;
+
+  /**
+   * "platform_admin": every call of this API is allowed.
+   *
+   * @generated from field: repeated string roles = 3;
+   */
+  roles: string[];
+
+  /**
+   * Scopes of the published API that calls of this gateway fall under.
+   *
+   * @generated from field: repeated string scopes = 4;
+   */
+  scopes: string[];
+
+  /**
+   * "admin-token".
+   *
+   * @generated from field: string identity_provider = 5;
+   */
+  identityProvider: string;
+};
+
+/**
+ * Describes the message openshell.v1.GetCurrentUserResponse.
+ * Use `create(GetCurrentUserResponseSchema)` to create a new message.
+ */
+export const GetCurrentUserResponseSchema: GenMessage<GetCurrentUserResponse> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 3);
+
+/**
+ * GetGatewayInfoRequest has no fields.
+ *
+ * @generated from message openshell.v1.GetGatewayInfoRequest
+ */
+export type GetGatewayInfoRequest = Message<"openshell.v1.GetGatewayInfoRequest"> & {
+};
+
+/**
+ * Describes the message openshell.v1.GetGatewayInfoRequest.
+ * Use `create(GetGatewayInfoRequestSchema)` to create a new message.
+ */
+export const GetGatewayInfoRequestSchema: GenMessage<GetGatewayInfoRequest> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 4);
+
+/**
+ * GetGatewayInfoResponse is what clients of the published API ask first.
+ *
+ * @generated from message openshell.v1.GetGatewayInfoResponse
+ */
+export type GetGatewayInfoResponse = Message<"openshell.v1.GetGatewayInfoResponse"> & {
+  /**
+   * As in HealthResponse.
+   *
+   * @generated from field: openshell.v1.ServiceStatus status = 1;
+   */
+  status: ServiceStatus;
+
+  /**
+   * Version of the gateway.
+   *
+   * @generated from field: string gateway_version = 2;
+   */
+  gatewayVersion: string;
+
+  /**
+   * One entry: the driver of sandboxes whose request names none.
+   *
+   * @generated from field: repeated openshell.v1.ComputeDriverInfo compute_drivers = 3;
+   */
+  computeDrivers: ComputeDriverInfo[];
+};
+
+/**
+ * Describes the message openshell.v1.GetGatewayInfoResponse.
+ * Use `create(GetGatewayInfoResponseSchema)` to create a new message.
+ */
+export const GetGatewayInfoResponseSchema: GenMessage<GetGatewayInfoResponse> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 5);
+
+/**
+ * ComputeDriverInfo is a way to boot sandboxes.
+ *
+ * @generated from message openshell.v1.ComputeDriverInfo
+ */
+export type ComputeDriverInfo = Message<"openshell.v1.ComputeDriverInfo"> & {
+  /**
+   * As "sandbox-agent.dev/driver" names it: external or local.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What the driver is.
+   *
+   * @generated from field: openshell.v1.ComputeDriverCapabilities capabilities = 2;
+   */
+  capabilities?: ComputeDriverCapabilities | undefined;
+};
+
+/**
+ * Describes the message openshell.v1.ComputeDriverInfo.
+ * Use `create(ComputeDriverInfoSchema)` to create a new message.
+ */
+export const ComputeDriverInfoSchema: GenMessage<ComputeDriverInfo> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 6);
+
+/**
+ * ComputeDriverCapabilities is what a driver says of itself.
+ *
+ * @generated from message openshell.v1.ComputeDriverCapabilities
+ */
+export type ComputeDriverCapabilities = Message<"openshell.v1.ComputeDriverCapabilities"> & {
+  /**
+   * Name of the driver.
+   *
+   * @generated from field: string driver_name = 1;
+   */
+  driverName: string;
+
+  /**
+   * Version of the gateway, which holds its drivers.
+   *
+   * @generated from field: string driver_version = 2;
+   */
+  driverVersion: string;
+};
+
+/**
+ * Describes the message openshell.v1.ComputeDriverCapabilities.
+ * Use `create(ComputeDriverCapabilitiesSchema)` to create a new message.
+ */
+export const ComputeDriverCapabilitiesSchema: GenMessage<ComputeDriverCapabilities> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 7);
 
 /**
  * HttpReadinessCheck asks the application itself: GET <path> must answer
@@ -85,7 +260,7 @@ export type HttpReadinessCheck = Message<"openshell.v1.HttpReadinessCheck"> & {
  * Use `create(HttpReadinessCheckSchema)` to create a new message.
  */
 export const HttpReadinessCheckSchema: GenMessage<HttpReadinessCheck> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 2);
+  messageDesc(file_openshell_v1_openshell, 8);
 
 /**
  * ServiceHealth is what the gateway knows of a service at the instant it
@@ -96,20 +271,22 @@ export const HttpReadinessCheckSchema: GenMessage<HttpReadinessCheck> = /*@__PUR
  */
 export type ServiceHealth = Message<"openshell.v1.ServiceHealth"> & {
   /**
+   * Unspecified, and a number that the client does not know, mean UNKNOWN.
+   *
    * @generated from field: openshell.v1.ServiceHealthState state = 1;
    */
   state: ServiceHealthState;
 
   /**
-   * When the latest attempt ended, on the gateway's clock. Absent while
-   * nothing was observed.
+   * When the latest attempt ended, on the gateway's clock, in whole
+   * milliseconds. Absent while nothing was observed.
    *
    * @generated from field: google.protobuf.Timestamp last_checked_time = 2;
    */
   lastCheckedTime?: Timestamp | undefined;
 
   /**
-   * One sentence for people, in the gateway's own words.
+   * One sentence for people, in the gateway's own words, which may change.
    *
    * @generated from field: string message = 3;
    */
@@ -123,36 +300,37 @@ export type ServiceHealth = Message<"openshell.v1.ServiceHealth"> & {
   httpStatusCode?: number | undefined;
 
   /**
-   * Why the state is what it is, one word of a closed list: for UNKNOWN the
-   * reasons of docs/states.md, otherwise the outcome of the latest attempt.
+   * Why the state is what it is, one word of a list that may grow: for UNKNOWN
+   * the reasons of docs/states.md, otherwise how the latest attempt ended.
    *
    * @generated from field: string reason = 5;
    */
   reason: string;
 
   /**
-   * Fails in a row that count towards UNHEALTHY.
+   * Fails in a row that count towards UNHEALTHY; the third makes it so.
    *
    * @generated from field: uint32 consecutive_failures = 6;
    */
   consecutiveFailures: number;
 
   /**
-   * When the agent's verdict last changed, on the gateway's clock.
+   * When the agent's verdict last changed, on the gateway's clock. Absent while
+   * nothing was observed.
    *
    * @generated from field: google.protobuf.Timestamp last_transition_time = 7;
    */
   lastTransitionTime?: Timestamp | undefined;
 
   /**
-   * Duration of the latest attempt.
+   * Duration of the latest attempt, at most about 1 s.
    *
    * @generated from field: google.protobuf.Duration latency = 8;
    */
   latency?: Duration | undefined;
 
   /**
-   * Loopback address that answered: "127.0.0.1" or "::1".
+   * Loopback address that answered: "127.0.0.1" or "::1". Empty if none did.
    *
    * @generated from field: string address = 9;
    */
@@ -164,7 +342,7 @@ export type ServiceHealth = Message<"openshell.v1.ServiceHealth"> & {
  * Use `create(ServiceHealthSchema)` to create a new message.
  */
 export const ServiceHealthSchema: GenMessage<ServiceHealth> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 3);
+  messageDesc(file_openshell_v1_openshell, 9);
 
 /**
  * ServiceEndpoint is the stored record of an exposed loopback HTTP port.
@@ -173,16 +351,22 @@ export const ServiceHealthSchema: GenMessage<ServiceHealth> = /*@__PURE__*/
  */
 export type ServiceEndpoint = Message<"openshell.v1.ServiceEndpoint"> & {
   /**
+   * Its name is that of the service.
+   *
    * @generated from field: openshell.datamodel.v1.ObjectMeta metadata = 1;
    */
   metadata?: ObjectMeta | undefined;
 
   /**
+   * Id of the sandbox, ObjectMeta.id.
+   *
    * @generated from field: string sandbox_id = 2;
    */
   sandboxId: string;
 
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string sandbox = 3;
    */
   sandbox: string;
@@ -202,7 +386,8 @@ export type ServiceEndpoint = Message<"openshell.v1.ServiceEndpoint"> & {
   targetPort: number;
 
   /**
-   * Whether the service has a host name of its own under the routing domain.
+   * Stored and answered. Every service has a host name of its own here,
+   * whatever this says.
    *
    * @generated from field: bool domain = 6;
    */
@@ -222,24 +407,32 @@ export type ServiceEndpoint = Message<"openshell.v1.ServiceEndpoint"> & {
  * Use `create(ServiceEndpointSchema)` to create a new message.
  */
 export const ServiceEndpointSchema: GenMessage<ServiceEndpoint> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 4);
+  messageDesc(file_openshell_v1_openshell, 10);
 
 /**
+ * ServiceEndpointResponse is a service: what is stored of it, and how it is.
+ *
  * @generated from message openshell.v1.ServiceEndpointResponse
  */
 export type ServiceEndpointResponse = Message<"openshell.v1.ServiceEndpointResponse"> & {
   /**
+   * What is stored.
+   *
    * @generated from field: openshell.v1.ServiceEndpoint endpoint = 1;
    */
   endpoint?: ServiceEndpoint | undefined;
 
   /**
+   * Where the service is reached from outside, such as
+   * "http://default--web--docs.sandbox.localhost:17680/".
+   *
    * @generated from field: string url = 2;
    */
   url: string;
 
   /**
-   * Absent in the replayed answer of a mutation.
+   * How it is now. Absent in the replayed answer of a mutation, which means
+   * unknown.
    *
    * @generated from field: openshell.v1.ServiceHealth health = 3;
    */
@@ -251,46 +444,62 @@ export type ServiceEndpointResponse = Message<"openshell.v1.ServiceEndpointRespo
  * Use `create(ServiceEndpointResponseSchema)` to create a new message.
  */
 export const ServiceEndpointResponseSchema: GenMessage<ServiceEndpointResponse> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 5);
+  messageDesc(file_openshell_v1_openshell, 11);
 
 /**
+ * ExposeServiceRequest describes a service as it shall be.
+ *
  * @generated from message openshell.v1.ExposeServiceRequest
  */
 export type ExposeServiceRequest = Message<"openshell.v1.ExposeServiceRequest"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string sandbox = 1;
    */
   sandbox: string;
 
   /**
+   * Name of the service, a lowercase DNS label of at most 28 characters without
+   * "--"; empty: the unnamed service.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * Loopback TCP port inside the sandbox, 1..65535.
+   *
    * @generated from field: uint32 target_port = 3;
    */
   targetPort: number;
 
   /**
+   * See ServiceEndpoint.domain.
+   *
    * @generated from field: bool domain = 4;
    */
   domain: boolean;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 5;
    */
   workspaceScope?: WorkspaceSelector | undefined;
 
   /**
-   * Optional non-zero UUID; the same id and payload within 24 h replays the
-   * stored success, with another payload it is InvalidArgument.
+   * Optional non-zero UUID. The same id and payload within 24 h replays the
+   * stored success, without health; with another payload it is InvalidArgument.
    *
    * @generated from field: string request_id = 6;
    */
   requestId: string;
 
   /**
+   * Absent: a new service is responsive with any answer, a stored one keeps its
+   * check.
+   *
    * @generated from field: openshell.v1.HttpReadinessCheck readiness_check = 8;
    */
   readinessCheck?: HttpReadinessCheck | undefined;
@@ -301,23 +510,31 @@ export type ExposeServiceRequest = Message<"openshell.v1.ExposeServiceRequest"> 
  * Use `create(ExposeServiceRequestSchema)` to create a new message.
  */
 export const ExposeServiceRequestSchema: GenMessage<ExposeServiceRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 6);
+  messageDesc(file_openshell_v1_openshell, 12);
 
 /**
+ * GetServiceRequest names a service.
+ *
  * @generated from message openshell.v1.GetServiceRequest
  */
 export type GetServiceRequest = Message<"openshell.v1.GetServiceRequest"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string sandbox = 1;
    */
   sandbox: string;
 
   /**
+   * Empty: the unnamed service.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 3;
    */
   workspaceScope?: WorkspaceSelector | undefined;
@@ -328,32 +545,40 @@ export type GetServiceRequest = Message<"openshell.v1.GetServiceRequest"> & {
  * Use `create(GetServiceRequestSchema)` to create a new message.
  */
 export const GetServiceRequestSchema: GenMessage<GetServiceRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 7);
+  messageDesc(file_openshell_v1_openshell, 13);
 
 /**
+ * ListServicesRequest selects services.
+ *
  * @generated from message openshell.v1.ListServicesRequest
  */
 export type ListServicesRequest = Message<"openshell.v1.ListServicesRequest"> & {
   /**
-   * Empty lists the services of every sandbox in scope.
+   * Name of a sandbox; empty: every sandbox in scope. Not together with all
+   * workspaces.
    *
    * @generated from field: string sandbox = 1;
    */
   sandbox: string;
 
   /**
-   * At most 1,000; 0 means 100.
+   * How many at most; 0 means 100, more than 1,000 means 1,000.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
+   * The next_page_token of the page before, with otherwise the same request;
+   * empty: the first page.
+   *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
 
   /**
+   * One workspace, "default" if absent, or all.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 4;
    */
   workspaceScope?: WorkspaceSelector | undefined;
@@ -364,13 +589,17 @@ export type ListServicesRequest = Message<"openshell.v1.ListServicesRequest"> & 
  * Use `create(ListServicesRequestSchema)` to create a new message.
  */
 export const ListServicesRequestSchema: GenMessage<ListServicesRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 8);
+  messageDesc(file_openshell_v1_openshell, 14);
 
 /**
+ * ListServicesResponse is one page.
+ *
  * @generated from message openshell.v1.ListServicesResponse
  */
 export type ListServicesResponse = Message<"openshell.v1.ListServicesResponse"> & {
   /**
+   * By workspace, sandbox and name; the health of each is as of this answer.
+   *
    * @generated from field: repeated openshell.v1.ServiceEndpointResponse services = 1;
    */
   services: ServiceEndpointResponse[];
@@ -388,23 +617,31 @@ export type ListServicesResponse = Message<"openshell.v1.ListServicesResponse"> 
  * Use `create(ListServicesResponseSchema)` to create a new message.
  */
 export const ListServicesResponseSchema: GenMessage<ListServicesResponse> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 9);
+  messageDesc(file_openshell_v1_openshell, 15);
 
 /**
+ * DeleteServiceRequest names the service to remove.
+ *
  * @generated from message openshell.v1.DeleteServiceRequest
  */
 export type DeleteServiceRequest = Message<"openshell.v1.DeleteServiceRequest"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string sandbox = 1;
    */
   sandbox: string;
 
   /**
+   * Empty: the unnamed service.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 3;
    */
   workspaceScope?: WorkspaceSelector | undefined;
@@ -417,6 +654,8 @@ export type DeleteServiceRequest = Message<"openshell.v1.DeleteServiceRequest"> 
   allowMissing: boolean;
 
   /**
+   * See ExposeServiceRequest.request_id.
+   *
    * @generated from field: string request_id = 5;
    */
   requestId: string;
@@ -427,13 +666,17 @@ export type DeleteServiceRequest = Message<"openshell.v1.DeleteServiceRequest"> 
  * Use `create(DeleteServiceRequestSchema)` to create a new message.
  */
 export const DeleteServiceRequestSchema: GenMessage<DeleteServiceRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 10);
+  messageDesc(file_openshell_v1_openshell, 16);
 
 /**
+ * DeleteServiceResponse says what became of it.
+ *
  * @generated from message openshell.v1.DeleteServiceResponse
  */
 export type DeleteServiceResponse = Message<"openshell.v1.DeleteServiceResponse"> & {
   /**
+   * COMPLETED or ALREADY_ABSENT.
+   *
    * @generated from field: openshell.v1.DeletionOutcome outcome = 2;
    */
   outcome: DeletionOutcome;
@@ -444,7 +687,7 @@ export type DeleteServiceResponse = Message<"openshell.v1.DeleteServiceResponse"
  * Use `create(DeleteServiceResponseSchema)` to create a new message.
  */
 export const DeleteServiceResponseSchema: GenMessage<DeleteServiceResponse> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 11);
+  messageDesc(file_openshell_v1_openshell, 17);
 
 /**
  * SandboxServiceExposure is a service to expose as the sandbox is created.
@@ -453,16 +696,22 @@ export const DeleteServiceResponseSchema: GenMessage<DeleteServiceResponse> = /*
  */
 export type SandboxServiceExposure = Message<"openshell.v1.SandboxServiceExposure"> & {
   /**
+   * Name of the service; empty: the unnamed service.
+   *
    * @generated from field: string service = 1;
    */
   service: string;
 
   /**
+   * Loopback TCP port inside the sandbox, 1..65535.
+   *
    * @generated from field: uint32 target_port = 2;
    */
   targetPort: number;
 
   /**
+   * Absent: it is responsive with any answer.
+   *
    * @generated from field: openshell.v1.HttpReadinessCheck readiness_check = 4;
    */
   readinessCheck?: HttpReadinessCheck | undefined;
@@ -473,45 +722,62 @@ export type SandboxServiceExposure = Message<"openshell.v1.SandboxServiceExposur
  * Use `create(SandboxServiceExposureSchema)` to create a new message.
  */
 export const SandboxServiceExposureSchema: GenMessage<SandboxServiceExposure> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 12);
+  messageDesc(file_openshell_v1_openshell, 18);
 
 /**
+ * CreateSandboxRequest describes a new sandbox and the services that it begins
+ * with.
+ *
  * @generated from message openshell.v1.CreateSandboxRequest
  */
 export type CreateSandboxRequest = Message<"openshell.v1.CreateSandboxRequest"> & {
   /**
+   * What to run; absent: nothing besides the agent.
+   *
    * @generated from field: openshell.v1.SandboxSpec spec = 1;
    */
   spec?: SandboxSpec | undefined;
 
   /**
+   * A lowercase DNS label of at most 28 characters without "--".
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * To find the sandbox by; at most 64. Keys have 1..253 bytes without "=", ","
+   * and blanks, values at most 4,096.
+   *
    * @generated from field: map<string, string> labels = 3;
    */
   labels: { [key: string]: string };
 
   /**
-   * "sandbox-agent.dev/driver" chooses the driver: external or local.
+   * At most 64, of the same shape as labels. "sandbox-agent.dev/driver" chooses
+   * the driver: external or local.
    *
    * @generated from field: map<string, string> annotations = 4;
    */
   annotations: { [key: string]: string };
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 7;
    */
   workspaceScope?: WorkspaceSelector | undefined;
 
   /**
+   * See ExposeServiceRequest.request_id.
+   *
    * @generated from field: string request_id = 8;
    */
   requestId: string;
 
   /**
+   * At most 256, each with a name of its own.
+   *
    * @generated from field: repeated openshell.v1.SandboxServiceExposure service_exposures = 9;
    */
   serviceExposures: SandboxServiceExposure[];
@@ -522,19 +788,24 @@ export type CreateSandboxRequest = Message<"openshell.v1.CreateSandboxRequest"> 
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export const CreateSandboxRequestSchema: GenMessage<CreateSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 13);
+  messageDesc(file_openshell_v1_openshell, 19);
 
 /**
+ * SandboxResponse is a sandbox as it is now.
+ *
  * @generated from message openshell.v1.SandboxResponse
  */
 export type SandboxResponse = Message<"openshell.v1.SandboxResponse"> & {
   /**
+   * The sandbox.
+   *
    * @generated from field: openshell.v1.Sandbox sandbox = 1;
    */
   sandbox?: Sandbox | undefined;
 
   /**
-   * URL of each service exposed by this create, by service name.
+   * URL of each service exposed by a create, by service name. Empty in other
+   * answers.
    *
    * @generated from field: map<string, string> service_urls = 2;
    */
@@ -546,18 +817,24 @@ export type SandboxResponse = Message<"openshell.v1.SandboxResponse"> & {
  * Use `create(SandboxResponseSchema)` to create a new message.
  */
 export const SandboxResponseSchema: GenMessage<SandboxResponse> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 14);
+  messageDesc(file_openshell_v1_openshell, 20);
 
 /**
+ * GetSandboxRequest names a sandbox.
+ *
  * @generated from message openshell.v1.GetSandboxRequest
  */
 export type GetSandboxRequest = Message<"openshell.v1.GetSandboxRequest"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 2;
    */
   workspaceScope?: WorkspaceSelector | undefined;
@@ -568,20 +845,25 @@ export type GetSandboxRequest = Message<"openshell.v1.GetSandboxRequest"> & {
  * Use `create(GetSandboxRequestSchema)` to create a new message.
  */
 export const GetSandboxRequestSchema: GenMessage<GetSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 15);
+  messageDesc(file_openshell_v1_openshell, 21);
 
 /**
+ * ListSandboxesRequest selects sandboxes.
+ *
  * @generated from message openshell.v1.ListSandboxesRequest
  */
 export type ListSandboxesRequest = Message<"openshell.v1.ListSandboxesRequest"> & {
   /**
-   * At most 1,000; 0 means 100.
+   * How many at most; 0 means 100, more than 1,000 means 1,000.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
+   * The next_page_token of the page before, with otherwise the same request;
+   * empty: the first page.
+   *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
@@ -594,6 +876,8 @@ export type ListSandboxesRequest = Message<"openshell.v1.ListSandboxesRequest"> 
   labelSelector: string;
 
   /**
+   * One workspace, "default" if absent, or all.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 4;
    */
   workspaceScope?: WorkspaceSelector | undefined;
@@ -604,18 +888,24 @@ export type ListSandboxesRequest = Message<"openshell.v1.ListSandboxesRequest"> 
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema: GenMessage<ListSandboxesRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 16);
+  messageDesc(file_openshell_v1_openshell, 22);
 
 /**
+ * ListSandboxesResponse is one page.
+ *
  * @generated from message openshell.v1.ListSandboxesResponse
  */
 export type ListSandboxesResponse = Message<"openshell.v1.ListSandboxesResponse"> & {
   /**
+   * By workspace and name.
+   *
    * @generated from field: repeated openshell.v1.Sandbox sandboxes = 1;
    */
   sandboxes: Sandbox[];
 
   /**
+   * Empty on the last page.
+   *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
@@ -626,23 +916,31 @@ export type ListSandboxesResponse = Message<"openshell.v1.ListSandboxesResponse"
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema: GenMessage<ListSandboxesResponse> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 17);
+  messageDesc(file_openshell_v1_openshell, 23);
 
 /**
+ * StopSandboxRequest names the sandbox to stop.
+ *
  * @generated from message openshell.v1.StopSandboxRequest
  */
 export type StopSandboxRequest = Message<"openshell.v1.StopSandboxRequest"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 2;
    */
   workspaceScope?: WorkspaceSelector | undefined;
 
   /**
+   * See ExposeServiceRequest.request_id.
+   *
    * @generated from field: string request_id = 3;
    */
   requestId: string;
@@ -653,23 +951,31 @@ export type StopSandboxRequest = Message<"openshell.v1.StopSandboxRequest"> & {
  * Use `create(StopSandboxRequestSchema)` to create a new message.
  */
 export const StopSandboxRequestSchema: GenMessage<StopSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 18);
+  messageDesc(file_openshell_v1_openshell, 24);
 
 /**
+ * StartSandboxRequest names the sandbox to start.
+ *
  * @generated from message openshell.v1.StartSandboxRequest
  */
 export type StartSandboxRequest = Message<"openshell.v1.StartSandboxRequest"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 2;
    */
   workspaceScope?: WorkspaceSelector | undefined;
 
   /**
+   * See ExposeServiceRequest.request_id.
+   *
    * @generated from field: string request_id = 3;
    */
   requestId: string;
@@ -680,28 +986,38 @@ export type StartSandboxRequest = Message<"openshell.v1.StartSandboxRequest"> & 
  * Use `create(StartSandboxRequestSchema)` to create a new message.
  */
 export const StartSandboxRequestSchema: GenMessage<StartSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 19);
+  messageDesc(file_openshell_v1_openshell, 25);
 
 /**
+ * DeleteSandboxRequest names the sandbox to remove.
+ *
  * @generated from message openshell.v1.DeleteSandboxRequest
  */
 export type DeleteSandboxRequest = Message<"openshell.v1.DeleteSandboxRequest"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 2;
    */
   workspaceScope?: WorkspaceSelector | undefined;
 
   /**
+   * Answer ALREADY_ABSENT instead of NotFound.
+   *
    * @generated from field: bool allow_missing = 3;
    */
   allowMissing: boolean;
 
   /**
+   * See ExposeServiceRequest.request_id.
+   *
    * @generated from field: string request_id = 4;
    */
   requestId: string;
@@ -712,18 +1028,24 @@ export type DeleteSandboxRequest = Message<"openshell.v1.DeleteSandboxRequest"> 
  * Use `create(DeleteSandboxRequestSchema)` to create a new message.
  */
 export const DeleteSandboxRequestSchema: GenMessage<DeleteSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 20);
+  messageDesc(file_openshell_v1_openshell, 26);
 
 /**
+ * DeleteSandboxResponse says what became of it.
+ *
  * @generated from message openshell.v1.DeleteSandboxResponse
  */
 export type DeleteSandboxResponse = Message<"openshell.v1.DeleteSandboxResponse"> & {
   /**
+   * COMPLETED or ALREADY_ABSENT.
+   *
    * @generated from field: openshell.v1.DeletionOutcome outcome = 2;
    */
   outcome: DeletionOutcome;
 
   /**
+   * Id of the sandbox that is gone; empty if there was none.
+   *
    * @generated from field: string sandbox_id = 3;
    */
   sandboxId: string;
@@ -734,23 +1056,32 @@ export type DeleteSandboxResponse = Message<"openshell.v1.DeleteSandboxResponse"
  * Use `create(DeleteSandboxResponseSchema)` to create a new message.
  */
 export const DeleteSandboxResponseSchema: GenMessage<DeleteSandboxResponse> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 21);
+  messageDesc(file_openshell_v1_openshell, 27);
 
 /**
+ * Sandbox is an isolated runtime with a loopback of its own, in which
+ * somebody's code runs.
+ *
  * @generated from message openshell.v1.Sandbox
  */
 export type Sandbox = Message<"openshell.v1.Sandbox"> & {
   /**
+   * Its name is that of the sandbox.
+   *
    * @generated from field: openshell.datamodel.v1.ObjectMeta metadata = 1;
    */
   metadata?: ObjectMeta | undefined;
 
   /**
+   * As it was asked for.
+   *
    * @generated from field: openshell.v1.SandboxSpec spec = 2;
    */
   spec?: SandboxSpec | undefined;
 
   /**
+   * As it is now.
+   *
    * @generated from field: openshell.v1.SandboxStatus status = 3;
    */
   status?: SandboxStatus | undefined;
@@ -761,35 +1092,47 @@ export type Sandbox = Message<"openshell.v1.Sandbox"> & {
  * Use `create(SandboxSchema)` to create a new message.
  */
 export const SandboxSchema: GenMessage<Sandbox> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 22);
+  messageDesc(file_openshell_v1_openshell, 28);
 
 /**
+ * SandboxSpec is what to run in a sandbox.
+ *
  * @generated from message openshell.v1.SandboxSpec
  */
 export type SandboxSpec = Message<"openshell.v1.SandboxSpec"> & {
   /**
+   * Of the agent, where the driver starts it: debug, info, warn or error;
+   * empty: info.
+   *
    * @generated from field: string log_level = 1;
    */
   logLevel: string;
 
   /**
+   * Variables of the main process, at most 256 and 64 KiB.
+   *
    * @generated from field: map<string, string> environment = 5;
    */
   environment: { [key: string]: string };
 
   /**
+   * What to boot, for drivers that boot images.
+   *
    * @generated from field: openshell.v1.SandboxTemplate template = 6;
    */
   template?: SandboxTemplate | undefined;
 
   /**
-   * Main process; its exit makes the sandbox ERROR.
+   * Main process and its arguments, at most 64 KiB; its exit makes the sandbox
+   * ERROR. Empty: none.
    *
    * @generated from field: repeated string command = 12;
    */
   command: string[];
 
   /**
+   * Stored and answered; the drivers of this gateway give no terminal.
+   *
    * @generated from field: bool tty = 13;
    */
   tty: boolean;
@@ -800,13 +1143,17 @@ export type SandboxSpec = Message<"openshell.v1.SandboxSpec"> & {
  * Use `create(SandboxSpecSchema)` to create a new message.
  */
 export const SandboxSpecSchema: GenMessage<SandboxSpec> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 23);
+  messageDesc(file_openshell_v1_openshell, 29);
 
 /**
+ * SandboxTemplate is what a sandbox is booted from.
+ *
  * @generated from message openshell.v1.SandboxTemplate
  */
 export type SandboxTemplate = Message<"openshell.v1.SandboxTemplate"> & {
   /**
+   * Stored and answered; the drivers of this gateway boot no images.
+   *
    * @generated from field: string image = 1;
    */
   image: string;
@@ -817,23 +1164,33 @@ export type SandboxTemplate = Message<"openshell.v1.SandboxTemplate"> & {
  * Use `create(SandboxTemplateSchema)` to create a new message.
  */
 export const SandboxTemplateSchema: GenMessage<SandboxTemplate> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 24);
+  messageDesc(file_openshell_v1_openshell, 30);
 
 /**
+ * SandboxStatus is what the gateway knows of a sandbox at the instant it
+ * answers.
+ *
  * @generated from message openshell.v1.SandboxStatus
  */
 export type SandboxStatus = Message<"openshell.v1.SandboxStatus"> & {
   /**
+   * Of the published API; this gateway leaves it empty.
+   *
    * @generated from field: string agent_pod = 2;
    */
   agentPod: string;
 
   /**
+   * Why the phase is what it is. "Ready" is always there; "Runtime" says how to
+   * boot the sandbox, while somebody else has to.
+   *
    * @generated from field: repeated openshell.v1.SandboxCondition conditions = 5;
    */
   conditions: SandboxCondition[];
 
   /**
+   * How it is, in one word.
+   *
    * @generated from field: openshell.v1.SandboxPhase phase = 6;
    */
   phase: SandboxPhase;
@@ -846,7 +1203,8 @@ export type SandboxStatus = Message<"openshell.v1.SandboxStatus"> & {
   mainProcessInstanceId: string;
 
   /**
-   * Present once the main process has exited.
+   * Present once the main process has exited: 0..255, 128 and the signal that
+   * ended it, or -1 if the status is not known.
    *
    * @generated from field: optional int32 exit_code = 9;
    */
@@ -858,13 +1216,17 @@ export type SandboxStatus = Message<"openshell.v1.SandboxStatus"> & {
  * Use `create(SandboxStatusSchema)` to create a new message.
  */
 export const SandboxStatusSchema: GenMessage<SandboxStatus> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 25);
+  messageDesc(file_openshell_v1_openshell, 31);
 
 /**
+ * SandboxCondition is one aspect of a sandbox.
+ *
  * @generated from message openshell.v1.SandboxCondition
  */
 export type SandboxCondition = Message<"openshell.v1.SandboxCondition"> & {
   /**
+   * "Ready" or "Runtime".
+   *
    * @generated from field: string type = 1;
    */
   type: string;
@@ -877,16 +1239,23 @@ export type SandboxCondition = Message<"openshell.v1.SandboxCondition"> & {
   status: string;
 
   /**
+   * Why, in one word, such as "SessionLive", "AwaitingAgent" or
+   * "MainProcessExited".
+   *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
+   * The same as a sentence for people.
+   *
    * @generated from field: string message = 4;
    */
   message: string;
 
   /**
+   * When the gateway last stored a change of the sandbox.
+   *
    * @generated from field: google.protobuf.Timestamp transition_time = 105;
    */
   transitionTime?: Timestamp | undefined;
@@ -897,28 +1266,144 @@ export type SandboxCondition = Message<"openshell.v1.SandboxCondition"> & {
  * Use `create(SandboxConditionSchema)` to create a new message.
  */
 export const SandboxConditionSchema: GenMessage<SandboxCondition> = /*@__PURE__*/
-  messageDesc(file_openshell_v1_openshell, 26);
+  messageDesc(file_openshell_v1_openshell, 32);
 
 /**
+ * GetWorkspaceRequest names a workspace.
+ *
+ * @generated from message openshell.v1.GetWorkspaceRequest
+ */
+export type GetWorkspaceRequest = Message<"openshell.v1.GetWorkspaceRequest"> & {
+  /**
+   * Name of the workspace.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message openshell.v1.GetWorkspaceRequest.
+ * Use `create(GetWorkspaceRequestSchema)` to create a new message.
+ */
+export const GetWorkspaceRequestSchema: GenMessage<GetWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 33);
+
+/**
+ * GetWorkspaceResponse is a workspace.
+ *
+ * @generated from message openshell.v1.GetWorkspaceResponse
+ */
+export type GetWorkspaceResponse = Message<"openshell.v1.GetWorkspaceResponse"> & {
+  /**
+   * The workspace.
+   *
+   * @generated from field: openshell.datamodel.v1.Workspace workspace = 1;
+   */
+  workspace?: Workspace | undefined;
+};
+
+/**
+ * Describes the message openshell.v1.GetWorkspaceResponse.
+ * Use `create(GetWorkspaceResponseSchema)` to create a new message.
+ */
+export const GetWorkspaceResponseSchema: GenMessage<GetWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 34);
+
+/**
+ * ListWorkspacesRequest selects workspaces.
+ *
+ * @generated from message openshell.v1.ListWorkspacesRequest
+ */
+export type ListWorkspacesRequest = Message<"openshell.v1.ListWorkspacesRequest"> & {
+  /**
+   * At most 1,000; 0 means 100.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * The next_page_token of the page before; empty: the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * As in ListSandboxesRequest. Workspaces have no labels here, so that any
+   * term leaves none.
+   *
+   * @generated from field: string label_selector = 3;
+   */
+  labelSelector: string;
+};
+
+/**
+ * Describes the message openshell.v1.ListWorkspacesRequest.
+ * Use `create(ListWorkspacesRequestSchema)` to create a new message.
+ */
+export const ListWorkspacesRequestSchema: GenMessage<ListWorkspacesRequest> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 35);
+
+/**
+ * ListWorkspacesResponse is one page.
+ *
+ * @generated from message openshell.v1.ListWorkspacesResponse
+ */
+export type ListWorkspacesResponse = Message<"openshell.v1.ListWorkspacesResponse"> & {
+  /**
+   * By name.
+   *
+   * @generated from field: repeated openshell.datamodel.v1.Workspace workspaces = 1;
+   */
+  workspaces: Workspace[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message openshell.v1.ListWorkspacesResponse.
+ * Use `create(ListWorkspacesResponseSchema)` to create a new message.
+ */
+export const ListWorkspacesResponseSchema: GenMessage<ListWorkspacesResponse> = /*@__PURE__*/
+  messageDesc(file_openshell_v1_openshell, 36);
+
+/**
+ * ServiceStatus is the health of a gateway.
+ *
  * @generated from enum openshell.v1.ServiceStatus
  */
 export enum ServiceStatus {
   /**
+   * Never sent.
+   *
    * @generated from enum value: SERVICE_STATUS_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
+   * The gateway serves.
+   *
    * @generated from enum value: SERVICE_STATUS_HEALTHY = 1;
    */
   HEALTHY = 1,
 
   /**
+   * Of the published API; this gateway does not send it.
+   *
    * @generated from enum value: SERVICE_STATUS_DEGRADED = 2;
    */
   DEGRADED = 2,
 
   /**
+   * The gateway is alive and cannot serve now.
+   *
    * @generated from enum value: SERVICE_STATUS_UNHEALTHY = 3;
    */
   UNHEALTHY = 3,
@@ -931,25 +1416,37 @@ export const ServiceStatusSchema: GenEnum<ServiceStatus> = /*@__PURE__*/
   enumDesc(file_openshell_v1_openshell, 0);
 
 /**
+ * ServiceHealthState is a verdict on a service, or that there is none.
+ *
  * @generated from enum openshell.v1.ServiceHealthState
  */
 export enum ServiceHealthState {
   /**
+   * Never sent. Clients treat it as UNKNOWN.
+   *
    * @generated from enum value: SERVICE_HEALTH_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
+   * Nobody can say now: neither a success nor a failure. The reason says why.
+   *
    * @generated from enum value: SERVICE_HEALTH_STATE_UNKNOWN = 1;
    */
   UNKNOWN = 1,
 
   /**
+   * The latest attempts passed, and the last conclusive one is younger than
+   * 15 s.
+   *
    * @generated from enum value: SERVICE_HEALTH_STATE_HEALTHY = 2;
    */
   HEALTHY = 2,
 
   /**
+   * Three attempts in a row have failed, and the last conclusive one is younger
+   * than 15 s.
+   *
    * @generated from enum value: SERVICE_HEALTH_STATE_UNHEALTHY = 3;
    */
   UNHEALTHY = 3,
@@ -962,25 +1459,35 @@ export const ServiceHealthStateSchema: GenEnum<ServiceHealthState> = /*@__PURE__
   enumDesc(file_openshell_v1_openshell, 1);
 
 /**
+ * DeletionOutcome is how a deletion ended.
+ *
  * @generated from enum openshell.v1.DeletionOutcome
  */
 export enum DeletionOutcome {
   /**
+   * Never sent.
+   *
    * @generated from enum value: DELETION_OUTCOME_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
+   * It is gone.
+   *
    * @generated from enum value: DELETION_OUTCOME_COMPLETED = 1;
    */
   COMPLETED = 1,
 
   /**
+   * It is being removed. This gateway does not send it.
+   *
    * @generated from enum value: DELETION_OUTCOME_ACCEPTED = 2;
    */
   ACCEPTED = 2,
 
   /**
+   * There was none, and allow_missing was set.
+   *
    * @generated from enum value: DELETION_OUTCOME_ALREADY_ABSENT = 3;
    */
   ALREADY_ABSENT = 3,
@@ -993,50 +1500,72 @@ export const DeletionOutcomeSchema: GenEnum<DeletionOutcome> = /*@__PURE__*/
   enumDesc(file_openshell_v1_openshell, 2);
 
 /**
+ * SandboxPhase is how a sandbox is; docs/states.md says how it goes from one to
+ * another.
+ *
  * @generated from enum openshell.v1.SandboxPhase
  */
 export enum SandboxPhase {
   /**
+   * Never sent.
+   *
    * @generated from enum value: SANDBOX_PHASE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
+   * Created; its agent has not connected yet.
+   *
    * @generated from enum value: SANDBOX_PHASE_PROVISIONING = 1;
    */
   PROVISIONING = 1,
 
   /**
+   * Its agent is connected, or was until at most 15 s ago. It says nothing of
+   * any service.
+   *
    * @generated from enum value: SANDBOX_PHASE_READY = 2;
    */
   READY = 2,
 
   /**
+   * Its main process has exited, with exit_code.
+   *
    * @generated from enum value: SANDBOX_PHASE_ERROR = 3;
    */
   ERROR = 3,
 
   /**
+   * It is being removed.
+   *
    * @generated from enum value: SANDBOX_PHASE_DELETING = 4;
    */
   DELETING = 4,
 
   /**
+   * Its agent has not been connected for 15 s.
+   *
    * @generated from enum value: SANDBOX_PHASE_UNKNOWN = 5;
    */
   UNKNOWN = 5,
 
   /**
+   * It was asked to stop.
+   *
    * @generated from enum value: SANDBOX_PHASE_STOPPING = 6;
    */
   STOPPING = 6,
 
   /**
+   * It is stopped; StartSandbox starts it again.
+   *
    * @generated from enum value: SANDBOX_PHASE_STOPPED = 7;
    */
   STOPPED = 7,
 
   /**
+   * It was asked to start again; its agent has not connected yet.
+   *
    * @generated from enum value: SANDBOX_PHASE_STARTING = 8;
    */
   STARTING = 8,
@@ -1056,7 +1585,8 @@ export const SandboxPhaseSchema: GenEnum<SandboxPhase> = /*@__PURE__*/
  */
 export const OpenShell: GenService<{
   /**
-   * Health tells how the gateway itself is; see HealthResponse.
+   * Health tells how the gateway itself is. It is the one call that needs no
+   * token.
    *
    * @generated from rpc openshell.v1.OpenShell.Health
    */
@@ -1066,8 +1596,33 @@ export const OpenShell: GenService<{
     output: typeof HealthResponseSchema;
   },
   /**
-   * CreateSandbox registers a sandbox and, with a driver that can, boots it.
-   * AlreadyExists if the name is taken in the workspace.
+   * GetCurrentUser tells who the token belongs to: this gateway knows one
+   * user, whoever holds the admin token.
+   *
+   * @generated from rpc openshell.v1.OpenShell.GetCurrentUser
+   */
+  getCurrentUser: {
+    methodKind: "unary";
+    input: typeof GetCurrentUserRequestSchema;
+    output: typeof GetCurrentUserResponseSchema;
+  },
+  /**
+   * GetGatewayInfo tells the gateway's version and how it boots sandboxes.
+   *
+   * @generated from rpc openshell.v1.OpenShell.GetGatewayInfo
+   */
+  getGatewayInfo: {
+    methodKind: "unary";
+    input: typeof GetGatewayInfoRequestSchema;
+    output: typeof GetGatewayInfoResponseSchema;
+  },
+  /**
+   * CreateSandbox registers a sandbox, exposes its services and, with a driver
+   * that can, boots it. It does not wait for the agent: the sandbox is
+   * PROVISIONING until that has connected.
+   *
+   * AlreadyExists if the name is taken in the workspace. If the sandbox does
+   * not boot, nothing is left of it.
    *
    * @generated from rpc openshell.v1.OpenShell.CreateSandbox
    */
@@ -1077,6 +1632,8 @@ export const OpenShell: GenService<{
     output: typeof SandboxResponseSchema;
   },
   /**
+   * GetSandbox answers a sandbox as it is now. NotFound if there is none.
+   *
    * @generated from rpc openshell.v1.OpenShell.GetSandbox
    */
   getSandbox: {
@@ -1085,6 +1642,8 @@ export const OpenShell: GenService<{
     output: typeof SandboxResponseSchema;
   },
   /**
+   * ListSandboxes answers sandboxes by workspace and name, a page at a time.
+   *
    * @generated from rpc openshell.v1.OpenShell.ListSandboxes
    */
   listSandboxes: {
@@ -1093,6 +1652,9 @@ export const OpenShell: GenService<{
     output: typeof ListSandboxesResponseSchema;
   },
   /**
+   * DeleteSandbox ends a sandbox, and removes it and its services. NotFound if
+   * there is none, unless allow_missing is set.
+   *
    * @generated from rpc openshell.v1.OpenShell.DeleteSandbox
    */
   deleteSandbox: {
@@ -1101,7 +1663,10 @@ export const OpenShell: GenService<{
     output: typeof DeleteSandboxResponseSchema;
   },
   /**
-   * StopSandbox ends the sandbox's processes; its services stay stored.
+   * StopSandbox ends the sandbox's processes and its agent's session; its
+   * services stay stored. A sandbox that is stopped already is left as it is.
+   * With the driver external nothing but the session ends: whoever has booted
+   * the sandbox ends it.
    *
    * @generated from rpc openshell.v1.OpenShell.StopSandbox
    */
@@ -1111,8 +1676,10 @@ export const OpenShell: GenService<{
     output: typeof SandboxResponseSchema;
   },
   /**
-   * StartSandbox begins a new generation: older tokens and observations no
-   * longer count.
+   * StartSandbox boots a sandbox that was stopped or whose main process has
+   * exited, as a new generation: older tokens and observations no longer count.
+   * A sandbox that is up is left as it is. With the driver external a new token
+   * is issued, for whoever boots it.
    *
    * @generated from rpc openshell.v1.OpenShell.StartSandbox
    */
@@ -1124,7 +1691,11 @@ export const OpenShell: GenService<{
   /**
    * ExposeService creates or updates a service of a sandbox. On update an
    * omitted readiness check keeps the stored one; to remove it, delete the
-   * service and create it again. Concurrent updates: the loser gets Aborted.
+   * service and create it again. With another port or check the health begins
+   * anew, at UNKNOWN.
+   *
+   * NotFound if there is no such sandbox. ResourceExhausted if it has 256
+   * services. Concurrent updates: the loser gets Aborted.
    *
    * @generated from rpc openshell.v1.OpenShell.ExposeService
    */
@@ -1135,7 +1706,8 @@ export const OpenShell: GenService<{
   },
   /**
    * GetService answers the stored endpoint and its health now. It starts no
-   * probe.
+   * attempt and changes nothing. NotFound if there is no such sandbox or
+   * service.
    *
    * @generated from rpc openshell.v1.OpenShell.GetService
    */
@@ -1145,6 +1717,10 @@ export const OpenShell: GenService<{
     output: typeof ServiceEndpointResponseSchema;
   },
   /**
+   * ListServices answers services and their health now, by workspace, sandbox
+   * and name, a page at a time. NotFound if a sandbox is named and there is
+   * none.
+   *
    * @generated from rpc openshell.v1.OpenShell.ListServices
    */
   listServices: {
@@ -1153,12 +1729,36 @@ export const OpenShell: GenService<{
     output: typeof ListServicesResponseSchema;
   },
   /**
+   * DeleteService removes a service. NotFound if there is none, unless
+   * allow_missing is set.
+   *
    * @generated from rpc openshell.v1.OpenShell.DeleteService
    */
   deleteService: {
     methodKind: "unary";
     input: typeof DeleteServiceRequestSchema;
     output: typeof DeleteServiceResponseSchema;
+  },
+  /**
+   * GetWorkspace answers a workspace that is there: "default", and every one
+   * that holds a sandbox. NotFound otherwise.
+   *
+   * @generated from rpc openshell.v1.OpenShell.GetWorkspace
+   */
+  getWorkspace: {
+    methodKind: "unary";
+    input: typeof GetWorkspaceRequestSchema;
+    output: typeof GetWorkspaceResponseSchema;
+  },
+  /**
+   * ListWorkspaces lists the workspaces that are there, by name.
+   *
+   * @generated from rpc openshell.v1.OpenShell.ListWorkspaces
+   */
+  listWorkspaces: {
+    methodKind: "unary";
+    input: typeof ListWorkspacesRequestSchema;
+    output: typeof ListWorkspacesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_openshell_v1_openshell, 0);

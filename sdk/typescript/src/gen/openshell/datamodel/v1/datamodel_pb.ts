@@ -8,8 +8,8 @@
 // Shared metadata of every stored object. Field numbers are those of the
 // published OpenShell v1 API.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file openshell/datamodel/v1/datamodel.proto.
  */
 export const file_openshell_datamodel_v1_datamodel: GenFile = /*@__PURE__*/
-  fileDesc("CiZvcGVuc2hlbGwvZGF0YW1vZGVsL3YxL2RhdGFtb2RlbC5wcm90bxIWb3BlbnNoZWxsLmRhdGFtb2RlbC52MSKlAwoKT2JqZWN0TWV0YRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEj4KBmxhYmVscxgEIAMoCzIuLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuT2JqZWN0TWV0YS5MYWJlbHNFbnRyeRIYChByZXNvdXJjZV92ZXJzaW9uGAUgASgEEkgKC2Fubm90YXRpb25zGAYgAygLMjMub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5PYmplY3RNZXRhLkFubm90YXRpb25zRW50cnkSEQoJd29ya3NwYWNlGAcgASgJEjAKDGNyZWF0ZWRfdGltZRhnIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoNZGVsZXRpb25fdGltZRhsIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiDwoNQWxsV29ya3NwYWNlcyJ2ChFXb3Jrc3BhY2VTZWxlY3RvchITCgl3b3Jrc3BhY2UYASABKAlIABI/Cg5hbGxfd29ya3NwYWNlcxgCIAEoCzIlLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuQWxsV29ya3NwYWNlc0gAQgsKCXNlbGVjdGlvbkJPWk1naXRodWIuY29tL3NhbmRib3gtYWdlbnQvc2FuZGJveC1hZ2VudC9hcGkvb3BlbnNoZWxsL2RhdGFtb2RlbC92MTtkYXRhbW9kZWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("CiZvcGVuc2hlbGwvZGF0YW1vZGVsL3YxL2RhdGFtb2RlbC5wcm90bxIWb3BlbnNoZWxsLmRhdGFtb2RlbC52MSKlAwoKT2JqZWN0TWV0YRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEj4KBmxhYmVscxgEIAMoCzIuLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuT2JqZWN0TWV0YS5MYWJlbHNFbnRyeRIYChByZXNvdXJjZV92ZXJzaW9uGAUgASgEEkgKC2Fubm90YXRpb25zGAYgAygLMjMub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5PYmplY3RNZXRhLkFubm90YXRpb25zRW50cnkSEQoJd29ya3NwYWNlGAcgASgJEjAKDGNyZWF0ZWRfdGltZRhnIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoNZGVsZXRpb25fdGltZRhsIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiDwoNQWxsV29ya3NwYWNlcyJ2ChFXb3Jrc3BhY2VTZWxlY3RvchITCgl3b3Jrc3BhY2UYASABKAlIABI/Cg5hbGxfd29ya3NwYWNlcxgCIAEoCzIlLm9wZW5zaGVsbC5kYXRhbW9kZWwudjEuQWxsV29ya3NwYWNlc0gAQgsKCXNlbGVjdGlvbiJ6CglXb3Jrc3BhY2USNAoIbWV0YWRhdGEYASABKAsyIi5vcGVuc2hlbGwuZGF0YW1vZGVsLnYxLk9iamVjdE1ldGESNwoGc3RhdHVzGAIgASgLMicub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTdGF0dXMiSAoPV29ya3NwYWNlU3RhdHVzEjUKBXBoYXNlGAEgASgOMiYub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VQaGFzZSpuCg5Xb3Jrc3BhY2VQaGFzZRIfChtXT1JLU1BBQ0VfUEhBU0VfVU5TUEVDSUZJRUQQABIaChZXT1JLU1BBQ0VfUEhBU0VfQUNUSVZFEAESHwobV09SS1NQQUNFX1BIQVNFX1RFUk1JTkFUSU5HEAJCT1pNZ2l0aHViLmNvbS9zYW5kYm94LWFnZW50L3NhbmRib3gtYWdlbnQvYXBpL29wZW5zaGVsbC9kYXRhbW9kZWwvdjE7ZGF0YW1vZGVsdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * ObjectMeta is what every stored object carries.
@@ -42,6 +42,8 @@ export type ObjectMeta = Message<"openshell.datamodel.v1.ObjectMeta"> & {
   name: string;
 
   /**
+   * To find the object by; see CreateSandboxRequest.labels.
+   *
    * @generated from field: map<string, string> labels = 4;
    */
   labels: { [key: string]: string };
@@ -54,6 +56,8 @@ export type ObjectMeta = Message<"openshell.datamodel.v1.ObjectMeta"> & {
   resourceVersion: bigint;
 
   /**
+   * Whatever else clients want to keep with the object.
+   *
    * @generated from field: map<string, string> annotations = 6;
    */
   annotations: { [key: string]: string };
@@ -66,6 +70,8 @@ export type ObjectMeta = Message<"openshell.datamodel.v1.ObjectMeta"> & {
   workspace: string;
 
   /**
+   * On the gateway's clock.
+   *
    * @generated from field: google.protobuf.Timestamp created_time = 103;
    */
   createdTime?: Timestamp | undefined;
@@ -112,13 +118,15 @@ export type WorkspaceSelector = Message<"openshell.datamodel.v1.WorkspaceSelecto
    */
   selection: {
     /**
+     * Name of a workspace; empty: "default".
+     *
      * @generated from field: string workspace = 1;
      */
     value: string;
     case: "workspace";
   } | {
     /**
-     * Allowed on list requests only.
+     * Allowed on list and watch requests only.
      *
      * @generated from field: openshell.datamodel.v1.AllWorkspaces all_workspaces = 2;
      */
@@ -133,4 +141,89 @@ export type WorkspaceSelector = Message<"openshell.datamodel.v1.WorkspaceSelecto
  */
 export const WorkspaceSelectorSchema: GenMessage<WorkspaceSelector> = /*@__PURE__*/
   messageDesc(file_openshell_datamodel_v1_datamodel, 2);
+
+/**
+ * Workspace groups sandboxes and is part of their names. It is there because a
+ * sandbox is in it, and is stored nowhere: of its metadata only the name is
+ * set.
+ *
+ * @generated from message openshell.datamodel.v1.Workspace
+ */
+export type Workspace = Message<"openshell.datamodel.v1.Workspace"> & {
+  /**
+   * Its name is that of the workspace.
+   *
+   * @generated from field: openshell.datamodel.v1.ObjectMeta metadata = 1;
+   */
+  metadata?: ObjectMeta | undefined;
+
+  /**
+   * As it is now.
+   *
+   * @generated from field: openshell.datamodel.v1.WorkspaceStatus status = 2;
+   */
+  status?: WorkspaceStatus | undefined;
+};
+
+/**
+ * Describes the message openshell.datamodel.v1.Workspace.
+ * Use `create(WorkspaceSchema)` to create a new message.
+ */
+export const WorkspaceSchema: GenMessage<Workspace> = /*@__PURE__*/
+  messageDesc(file_openshell_datamodel_v1_datamodel, 3);
+
+/**
+ * WorkspaceStatus is how a workspace is.
+ *
+ * @generated from message openshell.datamodel.v1.WorkspaceStatus
+ */
+export type WorkspaceStatus = Message<"openshell.datamodel.v1.WorkspaceStatus"> & {
+  /**
+   * ACTIVE.
+   *
+   * @generated from field: openshell.datamodel.v1.WorkspacePhase phase = 1;
+   */
+  phase: WorkspacePhase;
+};
+
+/**
+ * Describes the message openshell.datamodel.v1.WorkspaceStatus.
+ * Use `create(WorkspaceStatusSchema)` to create a new message.
+ */
+export const WorkspaceStatusSchema: GenMessage<WorkspaceStatus> = /*@__PURE__*/
+  messageDesc(file_openshell_datamodel_v1_datamodel, 4);
+
+/**
+ * WorkspacePhase is how a workspace is, in one word.
+ *
+ * @generated from enum openshell.datamodel.v1.WorkspacePhase
+ */
+export enum WorkspacePhase {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: WORKSPACE_PHASE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It can be worked in.
+   *
+   * @generated from enum value: WORKSPACE_PHASE_ACTIVE = 1;
+   */
+  ACTIVE = 1,
+
+  /**
+   * Never the answer of this gateway.
+   *
+   * @generated from enum value: WORKSPACE_PHASE_TERMINATING = 2;
+   */
+  TERMINATING = 2,
+}
+
+/**
+ * Describes the enum openshell.datamodel.v1.WorkspacePhase.
+ */
+export const WorkspacePhaseSchema: GenEnum<WorkspacePhase> = /*@__PURE__*/
+  enumDesc(file_openshell_datamodel_v1_datamodel, 0);
 
