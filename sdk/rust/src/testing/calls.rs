@@ -12,10 +12,39 @@ use crate::api::openshell::v1::*;
 
 type Answer<T> = Result<Response<T>, Status>;
 
+fn absent() -> Status {
+    Status::unimplemented("the fake gateway does not have this call")
+}
+
 #[tonic::async_trait]
 impl OpenShell for FakeGateway {
     async fn health(&self, _: Request<HealthRequest>) -> Answer<HealthResponse> {
         Ok(Response::new(self.lock().own.clone()))
+    }
+
+    async fn get_current_user(
+        &self,
+        _: Request<GetCurrentUserRequest>,
+    ) -> Answer<GetCurrentUserResponse> {
+        Err(absent())
+    }
+
+    async fn get_gateway_info(
+        &self,
+        _: Request<GetGatewayInfoRequest>,
+    ) -> Answer<GetGatewayInfoResponse> {
+        Err(absent())
+    }
+
+    async fn get_workspace(&self, _: Request<GetWorkspaceRequest>) -> Answer<GetWorkspaceResponse> {
+        Err(absent())
+    }
+
+    async fn list_workspaces(
+        &self,
+        _: Request<ListWorkspacesRequest>,
+    ) -> Answer<ListWorkspacesResponse> {
+        Err(absent())
     }
 
     async fn create_sandbox(&self, r: Request<CreateSandboxRequest>) -> Answer<SandboxResponse> {

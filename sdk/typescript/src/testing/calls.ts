@@ -17,8 +17,8 @@ import {
 } from "../gen/openshell/v1/openshell_pb.js";
 import { checkPort, inScope, key, oneWorkspace, pageOf, selected, type Store } from "./store.js";
 
-/** The calls of openshell.v1 over a store; changed is told after each change. */
-export function callsOf(store: Store, pageSize: number, changed: () => void, own: () => HealthResponse): ServiceImpl<typeof OpenShell> {
+/** The calls of openshell.v1 over a store; changed is told after each change. What is not here is answered Unimplemented. */
+export function callsOf(store: Store, pageSize: number, changed: () => void, own: () => HealthResponse): Partial<ServiceImpl<typeof OpenShell>> {
   return { health: own, ...sandboxCalls(store, pageSize, changed), ...serviceCalls(store, pageSize, changed) };
 }
 
