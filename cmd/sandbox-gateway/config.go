@@ -40,7 +40,7 @@ type options struct {
 func (o *options) register(cmd *cobra.Command) {
 	o.gateway = gateway.DefaultConfig()
 	c, f := &o.gateway, cmd.Flags()
-	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "directory of credentials, database and sandboxes' files")
+	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "directory of credentials, database and sandboxes' files; of others than root, ~/.local/state/sandbox-gateway")
 	f.StringVar(&c.GRPCListen, "grpc-listen", c.GRPCListen, "address of the API (gRPC over TLS)")
 	f.StringVar(&c.HTTPListen, "http-listen", c.HTTPListen, "address of HTTP for users and load balancers")
 	f.StringVar(&c.SupervisorListen, "supervisor-listen", c.SupervisorListen, "address that agents dial (TLS)")
@@ -61,6 +61,9 @@ func (o *options) register(cmd *cobra.Command) {
 func (o *options) load(cmd *cobra.Command, environ []string) error {
 	if err := settings.Fill(cmd.Flags(), o.file, envPrefix, environ, "config", "help"); err != nil {
 		return err
+	}
+	if !cmd.Flags().Changed("state-dir") {
+		o.gateway.StateDir = stateDirOf(o.gateway.StateDir, os.Geteuid(), lookup(environ))
 	}
 	if _, err := o.logger(io.Discard, new(slog.LevelVar)); err != nil {
 		return err
