@@ -131,6 +131,10 @@ conformance: build setup-e2e $(TS)/node_modules/.ready ## one list of behaviour,
 	cargo build --quiet --manifest-path sdk/rust/Cargo.toml --example conformance
 	CONFORMANCE_REQUIRE=1 $(GO) test -count=1 -timeout 20m -parallel 4 -v ./test/conformance
 
+.PHONY: examples
+examples: build setup-race setup-e2e ## every page in examples/, followed word for word (450 MB of npm packages)
+	$(GO) test -count=1 -timeout 15m -v ./test/examples
+
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)
 	.ci/fuzz $(FUZZTIME)
@@ -167,7 +171,7 @@ setup: ## install the Debian packages that any target needs
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist .tools $(RUST)/target tools/node_modules test/browser/node_modules $(TS)/node_modules $(TS)/dist
+	rm -rf bin dist .tools $(RUST)/target tools/node_modules test/browser/node_modules $(TS)/node_modules $(TS)/dist examples/*/{node_modules,dist,target}
 
 # The parts of `make check`, each of which can be run alone.
 

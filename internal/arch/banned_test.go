@@ -49,7 +49,7 @@ const defaultRegistry = "the default registry is global state: the registry is a
 
 const todo = "TO" + "DO" // whole, it would breach the rule about words
 
-// contextRoots are the files outside cmd and tests that may begin a context,
+// contextRoots are the files outside commands and tests that may begin a context,
 // and why none of their callers has one that fits.
 var contextRoots = map[string]string{
 	"mux/enginelog.go":   "yamux logs without a context",
@@ -69,19 +69,19 @@ func maySleep(f *file) bool {
 }
 
 func isMain(f *file) bool {
-	return f.under("cmd", "test") && path.Base(f.path) == "main.go" && f.ast.Name.Name == "main"
+	return f.under("cmd", "examples", "test") && path.Base(f.path) == "main.go" && f.ast.Name.Name == "main"
 }
 
 // isPrinter: a test prints as an Example, or as the process whose part its
 // binary plays.
-func isPrinter(f *file) bool { return f.isTest || f.under("cmd", "test") }
+func isPrinter(f *file) bool { return f.isTest || f.under("cmd", "examples", "test") }
 
 func mayStartProcesses(f *file) bool {
 	return f.isTest || f.under("agent/command") || !f.under("agent", "probe", "mux", "report", "readiness")
 }
 
 func isContextRoot(f *file) bool {
-	return f.isTest || f.under("cmd", "test") || contextRoots[f.path] != ""
+	return f.isTest || f.under("cmd", "examples", "test") || contextRoots[f.path] != ""
 }
 
 // checkBans finds uses of banned names and imports of banned packages.

@@ -36,12 +36,13 @@ gateway/health, gateway/identity < gateway/session
 gateway/health, gateway/runtime, gateway/store < gateway/lifecycle < gateway/api < gateway/watch
 gateway/api, gateway/route < gateway/forward
 
-# The commands, the SDK, the suites.
+# The commands, the SDK, its examples, the suites.
 internal/secret < internal/settings < cmd/sandbox-agent, cmd/sandbox-gateway
 internal/manpage < cmd/...
 agent < cmd/sandbox-agent
 gateway < cmd/sandbox-gateway
 api/... < sdk/go < sdk/go/... < cmd/sandboxctl
+api/..., sdk/go < examples/...
 internal/secret, internal/buildinfo < cmd/sandboxctl
 * < test/...
 
@@ -56,7 +57,7 @@ github.com/knadh/koanf < internal/settings
 github.com/coreos/go-systemd < cmd/sandbox-gateway
 sigs.k8s.io/yaml, golang.org/x/term < cmd/...
 google.golang.org/grpc < api/..., readiness, agent, gateway/api, gateway/session, gateway/watch, gateway/forward, gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
-google.golang.org/protobuf < api/..., report/wire, agent, gateway/..., gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
+google.golang.org/protobuf < api/..., report/wire, agent, gateway/..., gateway, sdk/go, sdk/go/..., cmd/sandboxctl, examples/..., test/...
 github.com/google/uuid < agent, gateway/..., gateway, sdk/go, cmd/sandboxctl, test/...
 golang.org/x/sync, golang.org/x/sys < *
 go.uber.org/goleak < internal/testkit
@@ -81,6 +82,8 @@ var because = []struct{ from, to, reason string }{
 	{"gateway", "gateway", "parts of the gateway do not know each other: the consumer declares the interface it needs, gateway wires them"},
 	{"sdk", "*", "an SDK is thin: generated stubs and what every client can see"},
 	{"cmd/sandboxctl", "*", "the CLI sees what any client sees: the API, through the SDK"},
+	{"examples", "*", "an example is what a user can write: the SDK, and the API's messages"},
+	{"*", "examples", "an example is to be read and copied; nothing is built on it"},
 	{"api", "*", "the protos depend on nothing of ours"},
 	{"*", "github.com/hashicorp/yamux", "mux hides the multiplexer, so that it can be replaced and its traps are handled in one place"},
 	{"*", "github.com/prometheus/client_golang", "metrics are read from state by a collector in internal/obs, agent or gateway; packages export state"},

@@ -93,6 +93,12 @@ var importSpecimens = []specimen{
 	{"imports", "product on a suite", []string{
 		"agent/a_test.go", imports("agent", ours("test/lab")), "test/lab/a.go", imports("lab"),
 	}, "suites look at the product from outside"},
+	{"imports", "example on what is inside", []string{
+		"examples/a/main.go", imports("main", ours("internal/latest")), "internal/latest/a.go", imports("latest"),
+	}, "what a user can write"},
+	{"imports", "product on an example", []string{
+		"agent/a.go", imports("agent", ours("examples/a")), "examples/a/a.go", imports("a"),
+	}, "nothing is built on it"},
 	{"imports", "yamux beside mux", []string{
 		"agent/a.go", imports("agent", "github.com/hashicorp/yamux"),
 	}, "mux hides the multiplexer"},
@@ -113,6 +119,9 @@ var importSpecimens = []specimen{
 		"mux/muxtest/a.go", imports("muxtest", ours("mux")),
 		"agent/a_test.go", imports("agent", ours("mux/muxtest"), ours("report")),
 		"internal/latest/a.go", imports("latest"),
+		"api/openshell/v1/a.go", imports("openshellv1"),
+		"sdk/go/a.go", imports("sandbox", ours("api/openshell/v1")),
+		"examples/a/main.go", imports("main", ours("sdk/go"), ours("api/openshell/v1"), "google.golang.org/protobuf/proto"),
 		"internal/testkit/a.go", imports("testkit", "go.uber.org/goleak"),
 		"test/lab/a.go", imports("lab", ours("internal/testkit")),
 		"test/e2e/a_test.go", imports("e2e", ours("test/lab"), ours("agent")),

@@ -44,6 +44,7 @@ var usageSpecimens = []specimen{
 		"a/e.go", body(`"math/rand/v2"`, "rand.N(3)"),
 		"a/a_test.go", body(`"context"`, "context.Background()"),
 		"a/print_test.go", body(`"fmt"`, "fmt.Println(1)"),
+		"examples/a/main.go", "package main\nimport (\n\"fmt\"\n\"os\"\n)\nfunc main() { fmt.Println(1); os.Exit(1) }\n",
 		"cmd/a/main.go", "package main\nimport \"os\"\nfunc main() { os.Exit(1) }\n",
 		"a/main_test.go", "package a\nimport \"os\"\nfunc TestMain(m *testing.M) { os.Exit(m.Run()) }\n",
 		"test/e2e/poll.go", body(`"time"`, "time.Sleep(1)"),
