@@ -13,6 +13,8 @@ MAKEFLAGS += --no-print-directory
 GO ?= go
 # How long each fuzz target runs in `make fuzz-short`.
 FUZZTIME ?= 20s
+# How many random histories `make test-model` plays.
+MODEL_SEQUENCES ?= 1000000
 # What the binaries call themselves: the tag, or the commit after the last one.
 VERSION ?= $(shell packaging/build --version)
 
@@ -22,7 +24,8 @@ BUF := $(CURDIR)/tools/node_modules/.bin/buf
 BROWSER := $(CURDIR)/test/browser/node_modules/playwright-core/package.json
 RUST := sdk/rust
 TS := sdk/typescript
-PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc
+APIDOC := $(TOOLS)/protoc-gen-apidoc
+PLUGINS := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc $(APIDOC)
 SCRIPTS = $(shell grep -rlE '^\#!.*\b(ba)?sh\b' --exclude-dir={.git,.tools,node_modules,target,bin,dist,testdata} .)
 # Where tests keep their files: memory, where there is some, since the store's
 # tests wait for each commit to be on disk.
@@ -60,9 +63,11 @@ demo-codex: build setup-e2e ## the same with the Codex app-server from npm (400 
 
 ##@ Test
 
+# Much of the time is waiting, for timers and the network: more packages at once
+# than there are processors. A race found at a test's end is told within 50 ms.
 .PHONY: test
 test: setup-race ## unit tests under the race detector
-	TMPDIR=$(SCRATCH) $(GO) test -race $(UNIT)
+	TMPDIR=$(SCRATCH) GORACE=atexit_sleep_ms=50 $(GO) test -race -p 6 $(UNIT)
 
 .PHONY: e2e
 e2e: build setup-e2e ## end-to-end tests on the real binaries in real namespaces
@@ -102,8 +107,8 @@ e2e-containers: build setup-containers ## the images in podman; the agent as pro
 	$(GO) test -count=1 -v ./test/containers
 
 .PHONY: test-model
-test-model: ## a million random histories held to the contract's reference
-	MODEL_SEQUENCES=1000000 $(GO) test -count=1 -timeout 0 -v ./test/model
+test-model: ## a million (MODEL_SEQUENCES) random histories held to the contract's reference
+	MODEL_SEQUENCES=$(MODEL_SEQUENCES) $(GO) test -count=1 -timeout 0 -v ./test/model
 
 .PHONY: e2e-browser
 e2e-browser: build setup-browser $(BROWSER) ## the status page, and real applications by their URLs, in Chromium
@@ -154,8 +159,9 @@ fmt: $(TOOLS)/gofumpt ## format the Go files
 	$(TOOLS)/gofumpt -w .
 
 .PHONY: generate
-generate: $(PLUGINS) $(BUF) $(TS)/node_modules/.ready ## Go and TypeScript from the protos
+generate: $(PLUGINS) $(BUF) $(TS)/node_modules/.ready ## Go, TypeScript and docs/api.md from the protos
 	cd api && PATH="$(TOOLS):$$PATH" $(BUF) generate
+	cd api && PATH="$(TOOLS):$$PATH" $(BUF) generate --template buf.docs.yaml
 	npm run --silent generate --prefix $(TS)
 
 .PHONY: sdk-rust-generate
@@ -179,14 +185,18 @@ clean: ## remove what was built
 check-format: $(TOOLS)/gofumpt
 	@wrong=$$($(TOOLS)/gofumpt -l .); [ -z "$$wrong" ] || { echo "not formatted (make fmt):"; echo "$$wrong"; exit 1; }
 
-# The Go code is generated anew, beside the tree, and must be what is checked
-# in: nothing missing, nothing left over.
+# The Go code and the API reference are generated anew, beside the tree, and
+# must be what is checked in: nothing missing, nothing left over.
 .PHONY: check-generate
 check-generate: $(PLUGINS) $(BUF)
+	@$(GO) -C tools vet ./...
+	@$(GO) -C tools test ./...
 	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
 	cp -r api "$$scratch/"; find "$$scratch/api" -name '*.pb.go' -delete; cd "$$scratch/api"; \
 	$(BUF) lint; PATH="$(TOOLS):$$PATH" $(BUF) generate; \
-	diff -r "$$scratch/api" "$(CURDIR)/api" || { echo "api/ is not what its protos generate (make generate)"; exit 1; }
+	diff -r "$$scratch/api" "$(CURDIR)/api" || { echo "api/ is not what its protos generate (make generate)"; exit 1; }; \
+	PATH="$(TOOLS):$$PATH" $(BUF) generate --template buf.docs.yaml; \
+	diff "$$scratch/docs/api.md" "$(CURDIR)/docs/api.md" || { echo "docs/api.md is not what the protos generate (make generate)"; exit 1; }
 
 .PHONY: check-tidy
 check-tidy:
@@ -231,9 +241,14 @@ $(TOOLS)/protoc-gen-go-grpc: PKG := google.golang.org/grpc/cmd/protoc-gen-go-grp
 $(TOOLS)/gofumpt: PKG := mvdan.cc/gofumpt
 $(TOOLS)/staticcheck: PKG := honnef.co/go/tools/cmd/staticcheck
 $(TOOLS)/nfpm: PKG := github.com/goreleaser/nfpm/v2/cmd/nfpm
-$(PLUGINS) $(TOOLS)/gofumpt $(TOOLS)/staticcheck $(TOOLS)/nfpm: tools/go.mod tools/go.sum
+$(filter-out $(APIDOC),$(PLUGINS)) $(TOOLS)/gofumpt $(TOOLS)/staticcheck $(TOOLS)/nfpm: tools/go.mod tools/go.sum
 	@echo "building $(PKG)"
 	@$(GO) build -C tools -buildvcs=false -o $@ $(PKG)
+	@touch $@
+
+$(APIDOC): tools/go.mod tools/go.sum $(filter-out %_test.go,$(wildcard tools/protoc-gen-apidoc/*.go))
+	@echo "building $(@F)"
+	@$(GO) build -C tools -buildvcs=false -o $@ ./$(@F)
 	@touch $@
 
 $(BUF): tools/package.json tools/package-lock.json

@@ -27,6 +27,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ForwardRequest is one message of the caller.
 type ForwardRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -103,6 +104,7 @@ type ForwardRequest_Target struct {
 }
 
 type ForwardRequest_Data struct {
+	// Bytes for the service, in order.
 	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
 }
 
@@ -112,10 +114,12 @@ func (*ForwardRequest_Data) isForwardRequest_Message() {}
 
 // ForwardTarget names a service. Its address does not travel.
 type ForwardTarget struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Sandbox string                 `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the sandbox.
+	Sandbox string `protobuf:"bytes,1,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// Empty: the unnamed service.
-	Name           string                `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// One workspace, "default" if absent.
 	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,3,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -172,6 +176,7 @@ func (x *ForwardTarget) GetWorkspaceScope() *v1.WorkspaceSelector {
 	return nil
 }
 
+// ForwardResponse is one message of the gateway.
 type ForwardResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -258,6 +263,7 @@ type ForwardResponse_Accepted struct {
 }
 
 type ForwardResponse_Data struct {
+	// Bytes of the service, in order.
 	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
 }
 
@@ -272,6 +278,7 @@ func (*ForwardResponse_Data) isForwardResponse_Message() {}
 
 func (*ForwardResponse_End) isForwardResponse_Message() {}
 
+// ForwardAccepted has no fields.
 type ForwardAccepted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -308,6 +315,7 @@ func (*ForwardAccepted) Descriptor() ([]byte, []int) {
 	return file_sandbox_v1_forward_proto_rawDescGZIP(), []int{3}
 }
 
+// ForwardEnd has no fields.
 type ForwardEnd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -36,6 +36,7 @@ const (
 type WaitFailureCause int32
 
 const (
+	// Never sent.
 	WaitFailureCause_WAIT_FAILURE_CAUSE_UNSPECIFIED WaitFailureCause = 0
 	// The time is over.
 	WaitFailureCause_WAIT_FAILURE_CAUSE_TIMEOUT WaitFailureCause = 1
@@ -43,6 +44,7 @@ const (
 	WaitFailureCause_WAIT_FAILURE_CAUSE_SANDBOX_STOPPED WaitFailureCause = 2
 	// The sandbox was deleted, or is being deleted.
 	WaitFailureCause_WAIT_FAILURE_CAUSE_SANDBOX_DELETED WaitFailureCause = 3
+	// The service was deleted.
 	WaitFailureCause_WAIT_FAILURE_CAUSE_SERVICE_DELETED WaitFailureCause = 4
 	// The main process of the sandbox has ended.
 	WaitFailureCause_WAIT_FAILURE_CAUSE_MAIN_PROCESS_EXITED WaitFailureCause = 5
@@ -99,6 +101,7 @@ func (WaitFailureCause) EnumDescriptor() ([]byte, []int) {
 type TransitionCause int32
 
 const (
+	// Never sent.
 	TransitionCause_TRANSITION_CAUSE_UNSPECIFIED TransitionCause = 0
 	// The gateway has started; nothing was recorded before.
 	TransitionCause_TRANSITION_CAUSE_GATEWAY_STARTED TransitionCause = 1
@@ -174,8 +177,8 @@ type WatchServicesRequest struct {
 	// Names of services, of which "" is the unnamed one; no names: any. At most
 	// 256.
 	Services []string `protobuf:"bytes,3,rep,name=services,proto3" json:"services,omitempty"`
-	// Labels of the sandbox: comma-separated "key=value" terms, all of which
-	// must hold.
+	// Labels of the sandbox: comma-separated "key=value" terms, all of which must
+	// hold. Empty: any.
 	LabelSelector string `protobuf:"bytes,4,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -335,8 +338,9 @@ type WatchedService struct {
 	// 0 and never used again for another service.
 	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// The endpoint, its URL, and its health.
-	Service      *v11.ServiceEndpointResponse `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
-	SandboxPhase v11.SandboxPhase             `protobuf:"varint,3,opt,name=sandbox_phase,json=sandboxPhase,proto3,enum=openshell.v1.SandboxPhase" json:"sandbox_phase,omitempty"`
+	Service *v11.ServiceEndpointResponse `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	// Phase of its sandbox.
+	SandboxPhase v11.SandboxPhase `protobuf:"varint,3,opt,name=sandbox_phase,json=sandboxPhase,proto3,enum=openshell.v1.SandboxPhase" json:"sandbox_phase,omitempty"`
 	// How long ago the latest attempt was, in milliseconds; absent if the answer
 	// rests on none. Other than health.last_checked_time it does not depend on
 	// the caller's clock.
@@ -458,12 +462,14 @@ func (x *ServiceAge) GetAgeMs() uint32 {
 	return 0
 }
 
+// WaitServiceRequest says what to wait for, and how long.
 type WaitServiceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One workspace, "default" if absent.
 	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,1,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
-	Sandbox        string                `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	// Empty for the unnamed service.
+	// Name of the sandbox.
+	Sandbox string `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Empty: the unnamed service.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// The states to wait for, any of which will do; none means HEALTHY.
 	States []v11.ServiceHealthState `protobuf:"varint,4,rep,packed,name=states,proto3,enum=openshell.v1.ServiceHealthState" json:"states,omitempty"`
@@ -539,11 +545,13 @@ func (x *WaitServiceRequest) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
+// WaitServiceResponse is what was waited for.
 type WaitServiceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The service, with the health that was waited for.
-	Service      *v11.ServiceEndpointResponse `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
-	SandboxPhase v11.SandboxPhase             `protobuf:"varint,2,opt,name=sandbox_phase,json=sandboxPhase,proto3,enum=openshell.v1.SandboxPhase" json:"sandbox_phase,omitempty"`
+	Service *v11.ServiceEndpointResponse `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	// Phase of its sandbox.
+	SandboxPhase v11.SandboxPhase `protobuf:"varint,2,opt,name=sandbox_phase,json=sandboxPhase,proto3,enum=openshell.v1.SandboxPhase" json:"sandbox_phase,omitempty"`
 	// How long the call has waited.
 	Elapsed       *durationpb.Duration `protobuf:"bytes,3,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -605,17 +613,22 @@ func (x *WaitServiceResponse) GetElapsed() *durationpb.Duration {
 // not see the state it waited for.
 type WaitFailure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Cause WaitFailureCause       `protobuf:"varint,1,opt,name=cause,proto3,enum=sandbox.v1.WaitFailureCause" json:"cause,omitempty"`
-	// What was waited for.
-	Workspace string                   `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
-	Sandbox   string                   `protobuf:"bytes,3,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	Name      string                   `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	States    []v11.ServiceHealthState `protobuf:"varint,5,rep,packed,name=states,proto3,enum=openshell.v1.ServiceHealthState" json:"states,omitempty"`
+	// Why it has ended.
+	Cause WaitFailureCause `protobuf:"varint,1,opt,name=cause,proto3,enum=sandbox.v1.WaitFailureCause" json:"cause,omitempty"`
+	// Workspace of the service that was waited for.
+	Workspace string `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// Name of its sandbox.
+	Sandbox string `protobuf:"bytes,3,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Its name; empty: the unnamed service.
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// The states that were waited for.
+	States []v11.ServiceHealthState `protobuf:"varint,5,rep,packed,name=states,proto3,enum=openshell.v1.ServiceHealthState" json:"states,omitempty"`
 	// How long the call has waited.
 	Elapsed *durationpb.Duration `protobuf:"bytes,6,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
-	// The last health, and the last phase of the sandbox, that were seen.
-	LastHealth   *v11.ServiceHealth `protobuf:"bytes,7,opt,name=last_health,json=lastHealth,proto3" json:"last_health,omitempty"`
-	SandboxPhase v11.SandboxPhase   `protobuf:"varint,8,opt,name=sandbox_phase,json=sandboxPhase,proto3,enum=openshell.v1.SandboxPhase" json:"sandbox_phase,omitempty"`
+	// The last health that was seen; absent: none was.
+	LastHealth *v11.ServiceHealth `protobuf:"bytes,7,opt,name=last_health,json=lastHealth,proto3" json:"last_health,omitempty"`
+	// The last phase of the sandbox that was seen.
+	SandboxPhase v11.SandboxPhase `protobuf:"varint,8,opt,name=sandbox_phase,json=sandboxPhase,proto3,enum=openshell.v1.SandboxPhase" json:"sandbox_phase,omitempty"`
 	// Present if the main process has exited; -1: the status is not known.
 	ExitCode      *int32 `protobuf:"varint,9,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -715,12 +728,14 @@ func (x *WaitFailure) GetExitCode() int32 {
 	return 0
 }
 
+// ListServiceTransitionsRequest names a service.
 type ListServiceTransitionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One workspace, "default" if absent.
 	WorkspaceScope *v1.WorkspaceSelector `protobuf:"bytes,1,opt,name=workspace_scope,json=workspaceScope,proto3" json:"workspace_scope,omitempty"`
-	Sandbox        string                `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	// Empty for the unnamed service.
+	// Name of the sandbox.
+	Sandbox string `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Empty: the unnamed service.
 	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -777,6 +792,7 @@ func (x *ListServiceTransitionsRequest) GetName() string {
 	return ""
 }
 
+// ListServiceTransitionsResponse is what the gateway remembers of a service.
 type ListServiceTransitionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Oldest first, at most 64. The first that was ever recorded comes from an
@@ -864,12 +880,17 @@ type ServiceTransition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When it was, on the gateway's clock. That of a change by age is the instant
 	// at which the observation became too old, however late it was noticed.
-	Time       *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
-	FromState  v11.ServiceHealthState `protobuf:"varint,2,opt,name=from_state,json=fromState,proto3,enum=openshell.v1.ServiceHealthState" json:"from_state,omitempty"`
-	FromReason string                 `protobuf:"bytes,3,opt,name=from_reason,json=fromReason,proto3" json:"from_reason,omitempty"`
-	ToState    v11.ServiceHealthState `protobuf:"varint,4,opt,name=to_state,json=toState,proto3,enum=openshell.v1.ServiceHealthState" json:"to_state,omitempty"`
-	ToReason   string                 `protobuf:"bytes,5,opt,name=to_reason,json=toReason,proto3" json:"to_reason,omitempty"`
-	Cause      TransitionCause        `protobuf:"varint,6,opt,name=cause,proto3,enum=sandbox.v1.TransitionCause" json:"cause,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// State before; unspecified in the first that was ever recorded.
+	FromState v11.ServiceHealthState `protobuf:"varint,2,opt,name=from_state,json=fromState,proto3,enum=openshell.v1.ServiceHealthState" json:"from_state,omitempty"`
+	// Reason before, ServiceHealth.reason.
+	FromReason string `protobuf:"bytes,3,opt,name=from_reason,json=fromReason,proto3" json:"from_reason,omitempty"`
+	// State after.
+	ToState v11.ServiceHealthState `protobuf:"varint,4,opt,name=to_state,json=toState,proto3,enum=openshell.v1.ServiceHealthState" json:"to_state,omitempty"`
+	// Reason after.
+	ToReason string `protobuf:"bytes,5,opt,name=to_reason,json=toReason,proto3" json:"to_reason,omitempty"`
+	// What has changed the answer.
+	Cause TransitionCause `protobuf:"varint,6,opt,name=cause,proto3,enum=sandbox.v1.TransitionCause" json:"cause,omitempty"`
 	// Status code of the attempt behind the new answer, if it got one.
 	HttpStatusCode *uint32 `protobuf:"varint,7,opt,name=http_status_code,json=httpStatusCode,proto3,oneof" json:"http_status_code,omitempty"`
 	// Phase of the sandbox after the transition.

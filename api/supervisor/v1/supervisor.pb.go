@@ -31,11 +31,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// State is a verdict of the agent.
 type State int32
 
 const (
-	State_STATE_UNKNOWN   State = 0
-	State_STATE_HEALTHY   State = 1
+	// Not known yet, or too old to be kept.
+	State_STATE_UNKNOWN State = 0
+	// One pass makes it so.
+	State_STATE_HEALTHY State = 1
+	// Three fails in a row make it so.
 	State_STATE_UNHEALTHY State = 2
 )
 
@@ -80,12 +84,17 @@ func (State) EnumDescriptor() ([]byte, []int) {
 	return file_supervisor_v1_supervisor_proto_rawDescGZIP(), []int{0}
 }
 
+// Outcome is how an attempt ended.
 type Outcome int32
 
 const (
-	Outcome_OUTCOME_UNSPECIFIED  Outcome = 0
-	Outcome_OUTCOME_PASS         Outcome = 1
-	Outcome_OUTCOME_FAIL         Outcome = 2
+	// There was no attempt.
+	Outcome_OUTCOME_UNSPECIFIED Outcome = 0
+	// The service answered as the check wants.
+	Outcome_OUTCOME_PASS Outcome = 1
+	// It did not.
+	Outcome_OUTCOME_FAIL Outcome = 2
+	// The agent could not observe; it says nothing of the service.
 	Outcome_OUTCOME_INCONCLUSIVE Outcome = 3
 )
 
@@ -132,10 +141,11 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 	return file_supervisor_v1_supervisor_proto_rawDescGZIP(), []int{1}
 }
 
-// Reason of the latest attempt's outcome.
+// Reason is the cause of the latest attempt's outcome.
 type Reason int32
 
 const (
+	// There was no attempt.
 	Reason_REASON_UNSPECIFIED Reason = 0
 	// The latest attempt passed.
 	Reason_REASON_OK Reason = 1
@@ -228,9 +238,11 @@ func (Reason) EnumDescriptor() ([]byte, []int) {
 	return file_supervisor_v1_supervisor_proto_rawDescGZIP(), []int{2}
 }
 
+// Address is the loopback address that answered.
 type Address int32
 
 const (
+	// None did.
 	Address_ADDRESS_UNSPECIFIED Address = 0
 	// 127.0.0.1
 	Address_ADDRESS_IPV4 Address = 1
@@ -279,12 +291,15 @@ func (Address) EnumDescriptor() ([]byte, []int) {
 	return file_supervisor_v1_supervisor_proto_rawDescGZIP(), []int{3}
 }
 
+// Cause is why an agent leaves.
 type StopNotice_Cause int32
 
 const (
+	// Never sent.
 	StopNotice_CAUSE_UNSPECIFIED StopNotice_Cause = 0
 	// The agent was asked to stop.
-	StopNotice_CAUSE_AGENT_STOPPING      StopNotice_Cause = 1
+	StopNotice_CAUSE_AGENT_STOPPING StopNotice_Cause = 1
+	// The main process has ended by itself.
 	StopNotice_CAUSE_MAIN_PROCESS_EXITED StopNotice_Cause = 2
 )
 
@@ -329,6 +344,7 @@ func (StopNotice_Cause) EnumDescriptor() ([]byte, []int) {
 	return file_supervisor_v1_supervisor_proto_rawDescGZIP(), []int{4, 0}
 }
 
+// AgentMessage is one message of the agent.
 type AgentMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -390,11 +406,13 @@ type isAgentMessage_Message interface {
 }
 
 type AgentMessage_Report struct {
+	// What the agent sees now.
 	Report *Report `protobuf:"bytes,1,opt,name=report,proto3,oneof"`
 }
 
 func (*AgentMessage_Report) isAgentMessage_Message() {}
 
+// GatewayMessage is one message of the gateway.
 type GatewayMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -486,18 +504,23 @@ type isGatewayMessage_Message interface {
 }
 
 type GatewayMessage_Ack struct {
+	// A report has been taken in.
 	Ack *Ack `protobuf:"bytes,1,opt,name=ack,proto3,oneof"`
 }
 
 type GatewayMessage_Desired struct {
+	// The services to observe; the first message of a session, and one at each
+	// change.
 	Desired *DesiredState `protobuf:"bytes,2,opt,name=desired,proto3,oneof"`
 }
 
 type GatewayMessage_Move struct {
+	// The session is to be replaced.
 	Move *Move `protobuf:"bytes,3,opt,name=move,proto3,oneof"`
 }
 
 type GatewayMessage_Token struct {
+	// The sandbox token is renewed.
 	Token *Token `protobuf:"bytes,4,opt,name=token,proto3,oneof"`
 }
 
@@ -524,8 +547,9 @@ type Report struct {
 	AckSeen uint64 `protobuf:"varint,3,opt,name=ack_seen,json=ackSeen,proto3" json:"ack_seen,omitempty"`
 	// From the receipt of that acknowledgement to the making of this report, on
 	// the agent's monotonic clock.
-	SinceAckUs uint64         `protobuf:"varint,4,opt,name=since_ack_us,json=sinceAckUs,proto3" json:"since_ack_us,omitempty"`
-	Services   []*Observation `protobuf:"bytes,5,rep,name=services,proto3" json:"services,omitempty"`
+	SinceAckUs uint64 `protobuf:"varint,4,opt,name=since_ack_us,json=sinceAckUs,proto3" json:"since_ack_us,omitempty"`
+	// Every service of the desired state that the agent knows, once.
+	Services []*Observation `protobuf:"bytes,5,rep,name=services,proto3" json:"services,omitempty"`
 	// Present in an agent's last report.
 	Stop          *StopNotice `protobuf:"bytes,6,opt,name=stop,proto3" json:"stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -609,10 +633,12 @@ type Observation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ServiceConfig.revision, which names the service and its configuration.
 	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	State    State  `protobuf:"varint,2,opt,name=state,proto3,enum=supervisor.v1.State" json:"state,omitempty"`
+	// The agent's verdict.
+	State State `protobuf:"varint,2,opt,name=state,proto3,enum=supervisor.v1.State" json:"state,omitempty"`
 	// Outcome of the latest attempt; unspecified if there was none yet.
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=supervisor.v1.Outcome" json:"outcome,omitempty"`
-	Reason  Reason  `protobuf:"varint,4,opt,name=reason,proto3,enum=supervisor.v1.Reason" json:"reason,omitempty"`
+	// Why the latest attempt ended as it did.
+	Reason Reason `protobuf:"varint,4,opt,name=reason,proto3,enum=supervisor.v1.Reason" json:"reason,omitempty"`
 	// HTTP status of the latest attempt; 0 if it got no headers.
 	Code uint32 `protobuf:"varint,5,opt,name=code,proto3" json:"code,omitempty"`
 	// Age of the latest attempt when this report was made.
@@ -621,8 +647,9 @@ type Observation struct {
 	// 0 while they are the same.
 	InconclusiveMs uint64 `protobuf:"varint,7,opt,name=inconclusive_ms,json=inconclusiveMs,proto3" json:"inconclusive_ms,omitempty"`
 	// No attempt was conclusive yet.
-	NeverConclusive bool   `protobuf:"varint,8,opt,name=never_conclusive,json=neverConclusive,proto3" json:"never_conclusive,omitempty"`
-	LatencyUs       uint32 `protobuf:"varint,9,opt,name=latency_us,json=latencyUs,proto3" json:"latency_us,omitempty"`
+	NeverConclusive bool `protobuf:"varint,8,opt,name=never_conclusive,json=neverConclusive,proto3" json:"never_conclusive,omitempty"`
+	// Duration of the latest attempt.
+	LatencyUs uint32 `protobuf:"varint,9,opt,name=latency_us,json=latencyUs,proto3" json:"latency_us,omitempty"`
 	// Address that answered.
 	Address Address `protobuf:"varint,10,opt,name=address,proto3,enum=supervisor.v1.Address" json:"address,omitempty"`
 	// Fails in a row that count.
@@ -750,7 +777,8 @@ func (x *Observation) GetStateAgeMs() uint64 {
 // StopNotice says that the agent is about to leave.
 type StopNotice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Cause StopNotice_Cause       `protobuf:"varint,1,opt,name=cause,proto3,enum=supervisor.v1.StopNotice_Cause" json:"cause,omitempty"`
+	// Why it leaves.
+	Cause StopNotice_Cause `protobuf:"varint,1,opt,name=cause,proto3,enum=supervisor.v1.StopNotice_Cause" json:"cause,omitempty"`
 	// Exit status of the main process: 0..255, or 128 + the signal that ended
 	// it. Meaningful with CAUSE_MAIN_PROCESS_EXITED.
 	ExitCode      int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
@@ -854,7 +882,8 @@ func (x *Ack) GetSequence() uint64 {
 type DesiredState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Grows with every change within one session, from 1.
-	Version       uint64           `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// In no particular order, at most 256.
 	Services      []*ServiceConfig `protobuf:"bytes,2,rep,name=services,proto3" json:"services,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -904,12 +933,15 @@ func (x *DesiredState) GetServices() []*ServiceConfig {
 	return nil
 }
 
+// ServiceConfig is one service in one configuration.
 type ServiceConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unique per service and effective configuration, for ever.
 	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	Name     string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Port     uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	// Name of the service, for status and relays; empty: the unnamed service.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Loopback TCP port, 1..65535.
+	Port uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	// Readiness path; empty means that any final status passes.
 	Path          string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1023,8 +1055,9 @@ func (x *Move) GetAfterMs() uint32 {
 
 // Token replaces the agent's sandbox token for later sessions.
 type Token struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A JSON Web Token; it is a secret.
+	Token         string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

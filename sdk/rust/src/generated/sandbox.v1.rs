@@ -18,8 +18,8 @@ pub struct WatchServicesRequest {
     /// 256.
     #[prost(string, repeated, tag = "3")]
     pub services: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Labels of the sandbox: comma-separated "key=value" terms, all of which
-    /// must hold.
+    /// Labels of the sandbox: comma-separated "key=value" terms, all of which must
+    /// hold. Empty: any.
     #[prost(string, tag = "4")]
     pub label_selector: ::prost::alloc::string::String,
 }
@@ -61,6 +61,7 @@ pub struct WatchedService {
     pub service: ::core::option::Option<
         super::super::openshell::v1::ServiceEndpointResponse,
     >,
+    /// Phase of its sandbox.
     #[prost(enumeration = "super::super::openshell::v1::SandboxPhase", tag = "3")]
     pub sandbox_phase: i32,
     /// How long ago the latest attempt was, in milliseconds; absent if the answer
@@ -79,6 +80,7 @@ pub struct ServiceAge {
     #[prost(uint32, tag = "2")]
     pub age_ms: u32,
 }
+/// WaitServiceRequest says what to wait for, and how long.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WaitServiceRequest {
     /// One workspace, "default" if absent.
@@ -86,9 +88,10 @@ pub struct WaitServiceRequest {
     pub workspace_scope: ::core::option::Option<
         super::super::openshell::datamodel::v1::WorkspaceSelector,
     >,
+    /// Name of the sandbox.
     #[prost(string, tag = "2")]
     pub sandbox: ::prost::alloc::string::String,
-    /// Empty for the unnamed service.
+    /// Empty: the unnamed service.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
     /// The states to wait for, any of which will do; none means HEALTHY.
@@ -103,6 +106,7 @@ pub struct WaitServiceRequest {
     #[prost(message, optional, tag = "5")]
     pub timeout: ::core::option::Option<::prost_types::Duration>,
 }
+/// WaitServiceResponse is what was waited for.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WaitServiceResponse {
     /// The service, with the health that was waited for.
@@ -110,6 +114,7 @@ pub struct WaitServiceResponse {
     pub service: ::core::option::Option<
         super::super::openshell::v1::ServiceEndpointResponse,
     >,
+    /// Phase of its sandbox.
     #[prost(enumeration = "super::super::openshell::v1::SandboxPhase", tag = "2")]
     pub sandbox_phase: i32,
     /// How long the call has waited.
@@ -120,15 +125,19 @@ pub struct WaitServiceResponse {
 /// not see the state it waited for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WaitFailure {
+    /// Why it has ended.
     #[prost(enumeration = "WaitFailureCause", tag = "1")]
     pub cause: i32,
-    /// What was waited for.
+    /// Workspace of the service that was waited for.
     #[prost(string, tag = "2")]
     pub workspace: ::prost::alloc::string::String,
+    /// Name of its sandbox.
     #[prost(string, tag = "3")]
     pub sandbox: ::prost::alloc::string::String,
+    /// Its name; empty: the unnamed service.
     #[prost(string, tag = "4")]
     pub name: ::prost::alloc::string::String,
+    /// The states that were waited for.
     #[prost(
         enumeration = "super::super::openshell::v1::ServiceHealthState",
         repeated,
@@ -138,15 +147,17 @@ pub struct WaitFailure {
     /// How long the call has waited.
     #[prost(message, optional, tag = "6")]
     pub elapsed: ::core::option::Option<::prost_types::Duration>,
-    /// The last health, and the last phase of the sandbox, that were seen.
+    /// The last health that was seen; absent: none was.
     #[prost(message, optional, tag = "7")]
     pub last_health: ::core::option::Option<super::super::openshell::v1::ServiceHealth>,
+    /// The last phase of the sandbox that was seen.
     #[prost(enumeration = "super::super::openshell::v1::SandboxPhase", tag = "8")]
     pub sandbox_phase: i32,
     /// Present if the main process has exited; -1: the status is not known.
     #[prost(int32, optional, tag = "9")]
     pub exit_code: ::core::option::Option<i32>,
 }
+/// ListServiceTransitionsRequest names a service.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListServiceTransitionsRequest {
     /// One workspace, "default" if absent.
@@ -154,12 +165,14 @@ pub struct ListServiceTransitionsRequest {
     pub workspace_scope: ::core::option::Option<
         super::super::openshell::datamodel::v1::WorkspaceSelector,
     >,
+    /// Name of the sandbox.
     #[prost(string, tag = "2")]
     pub sandbox: ::prost::alloc::string::String,
-    /// Empty for the unnamed service.
+    /// Empty: the unnamed service.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
 }
+/// ListServiceTransitionsResponse is what the gateway remembers of a service.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListServiceTransitionsResponse {
     /// Oldest first, at most 64. The first that was ever recorded comes from an
@@ -188,14 +201,19 @@ pub struct ServiceTransition {
     /// at which the observation became too old, however late it was noticed.
     #[prost(message, optional, tag = "1")]
     pub time: ::core::option::Option<::prost_types::Timestamp>,
+    /// State before; unspecified in the first that was ever recorded.
     #[prost(enumeration = "super::super::openshell::v1::ServiceHealthState", tag = "2")]
     pub from_state: i32,
+    /// Reason before, ServiceHealth.reason.
     #[prost(string, tag = "3")]
     pub from_reason: ::prost::alloc::string::String,
+    /// State after.
     #[prost(enumeration = "super::super::openshell::v1::ServiceHealthState", tag = "4")]
     pub to_state: i32,
+    /// Reason after.
     #[prost(string, tag = "5")]
     pub to_reason: ::prost::alloc::string::String,
+    /// What has changed the answer.
     #[prost(enumeration = "TransitionCause", tag = "6")]
     pub cause: i32,
     /// Status code of the attempt behind the new answer, if it got one.
@@ -209,6 +227,7 @@ pub struct ServiceTransition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum WaitFailureCause {
+    /// Never sent.
     Unspecified = 0,
     /// The time is over.
     Timeout = 1,
@@ -216,6 +235,7 @@ pub enum WaitFailureCause {
     SandboxStopped = 2,
     /// The sandbox was deleted, or is being deleted.
     SandboxDeleted = 3,
+    /// The service was deleted.
     ServiceDeleted = 4,
     /// The main process of the sandbox has ended.
     MainProcessExited = 5,
@@ -252,6 +272,7 @@ impl WaitFailureCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum TransitionCause {
+    /// Never sent.
     Unspecified = 0,
     /// The gateway has started; nothing was recorded before.
     GatewayStarted = 1,

@@ -20,6 +20,8 @@ export const file_sandbox_v1_forward: GenFile = /*@__PURE__*/
   fileDesc("ChhzYW5kYm94L3YxL2ZvcndhcmQucHJvdG8SCnNhbmRib3gudjEiWAoORm9yd2FyZFJlcXVlc3QSKwoGdGFyZ2V0GAEgASgLMhkuc2FuZGJveC52MS5Gb3J3YXJkVGFyZ2V0SAASDgoEZGF0YRgCIAEoDEgAQgkKB21lc3NhZ2UicgoNRm9yd2FyZFRhcmdldBIPCgdzYW5kYm94GAEgASgJEgwKBG5hbWUYAiABKAkSQgoPd29ya3NwYWNlX3Njb3BlGAMgASgLMikub3BlbnNoZWxsLmRhdGFtb2RlbC52MS5Xb3Jrc3BhY2VTZWxlY3RvciKEAQoPRm9yd2FyZFJlc3BvbnNlEi8KCGFjY2VwdGVkGAEgASgLMhsuc2FuZGJveC52MS5Gb3J3YXJkQWNjZXB0ZWRIABIOCgRkYXRhGAIgASgMSAASJQoDZW5kGAMgASgLMhYuc2FuZGJveC52MS5Gb3J3YXJkRW5kSABCCQoHbWVzc2FnZSIRCg9Gb3J3YXJkQWNjZXB0ZWQiDAoKRm9yd2FyZEVuZDJYCg5TZXJ2aWNlRm9yd2FyZBJGCgdGb3J3YXJkEhouc2FuZGJveC52MS5Gb3J3YXJkUmVxdWVzdBobLnNhbmRib3gudjEuRm9yd2FyZFJlc3BvbnNlKAEwAUJBWj9naXRodWIuY29tL3NhbmRib3gtYWdlbnQvc2FuZGJveC1hZ2VudC9hcGkvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_openshell_datamodel_v1_datamodel]);
 
 /**
+ * ForwardRequest is one message of the caller.
+ *
  * @generated from message sandbox.v1.ForwardRequest
  */
 export type ForwardRequest = Message<"sandbox.v1.ForwardRequest"> & {
@@ -36,6 +38,8 @@ export type ForwardRequest = Message<"sandbox.v1.ForwardRequest"> & {
     case: "target";
   } | {
     /**
+     * Bytes for the service, in order.
+     *
      * @generated from field: bytes data = 2;
      */
     value: Uint8Array;
@@ -57,6 +61,8 @@ export const ForwardRequestSchema: GenMessage<ForwardRequest> = /*@__PURE__*/
  */
 export type ForwardTarget = Message<"sandbox.v1.ForwardTarget"> & {
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string sandbox = 1;
    */
   sandbox: string;
@@ -69,6 +75,8 @@ export type ForwardTarget = Message<"sandbox.v1.ForwardTarget"> & {
   name: string;
 
   /**
+   * One workspace, "default" if absent.
+   *
    * @generated from field: openshell.datamodel.v1.WorkspaceSelector workspace_scope = 3;
    */
   workspaceScope?: WorkspaceSelector | undefined;
@@ -82,6 +90,8 @@ export const ForwardTargetSchema: GenMessage<ForwardTarget> = /*@__PURE__*/
   messageDesc(file_sandbox_v1_forward, 1);
 
 /**
+ * ForwardResponse is one message of the gateway.
+ *
  * @generated from message sandbox.v1.ForwardResponse
  */
 export type ForwardResponse = Message<"sandbox.v1.ForwardResponse"> & {
@@ -98,6 +108,8 @@ export type ForwardResponse = Message<"sandbox.v1.ForwardResponse"> & {
     case: "accepted";
   } | {
     /**
+     * Bytes of the service, in order.
+     *
      * @generated from field: bytes data = 2;
      */
     value: Uint8Array;
@@ -121,6 +133,8 @@ export const ForwardResponseSchema: GenMessage<ForwardResponse> = /*@__PURE__*/
   messageDesc(file_sandbox_v1_forward, 2);
 
 /**
+ * ForwardAccepted has no fields.
+ *
  * @generated from message sandbox.v1.ForwardAccepted
  */
 export type ForwardAccepted = Message<"sandbox.v1.ForwardAccepted"> & {
@@ -134,6 +148,8 @@ export const ForwardAcceptedSchema: GenMessage<ForwardAccepted> = /*@__PURE__*/
   messageDesc(file_sandbox_v1_forward, 3);
 
 /**
+ * ForwardEnd has no fields.
+ *
  * @generated from message sandbox.v1.ForwardEnd
  */
 export type ForwardEnd = Message<"sandbox.v1.ForwardEnd"> & {

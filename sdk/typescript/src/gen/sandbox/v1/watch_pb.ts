@@ -55,8 +55,8 @@ export type WatchServicesRequest = Message<"sandbox.v1.WatchServicesRequest"> & 
   services: string[];
 
   /**
-   * Labels of the sandbox: comma-separated "key=value" terms, all of which
-   * must hold.
+   * Labels of the sandbox: comma-separated "key=value" terms, all of which must
+   * hold. Empty: any.
    *
    * @generated from field: string label_selector = 4;
    */
@@ -148,6 +148,8 @@ export type WatchedService = Message<"sandbox.v1.WatchedService"> & {
   service?: ServiceEndpointResponse | undefined;
 
   /**
+   * Phase of its sandbox.
+   *
    * @generated from field: openshell.v1.SandboxPhase sandbox_phase = 3;
    */
   sandboxPhase: SandboxPhase;
@@ -198,6 +200,8 @@ export const ServiceAgeSchema: GenMessage<ServiceAge> = /*@__PURE__*/
   messageDesc(file_sandbox_v1_watch, 3);
 
 /**
+ * WaitServiceRequest says what to wait for, and how long.
+ *
  * @generated from message sandbox.v1.WaitServiceRequest
  */
 export type WaitServiceRequest = Message<"sandbox.v1.WaitServiceRequest"> & {
@@ -209,12 +213,14 @@ export type WaitServiceRequest = Message<"sandbox.v1.WaitServiceRequest"> & {
   workspaceScope?: WorkspaceSelector | undefined;
 
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string sandbox = 2;
    */
   sandbox: string;
 
   /**
-   * Empty for the unnamed service.
+   * Empty: the unnamed service.
    *
    * @generated from field: string name = 3;
    */
@@ -244,6 +250,8 @@ export const WaitServiceRequestSchema: GenMessage<WaitServiceRequest> = /*@__PUR
   messageDesc(file_sandbox_v1_watch, 4);
 
 /**
+ * WaitServiceResponse is what was waited for.
+ *
  * @generated from message sandbox.v1.WaitServiceResponse
  */
 export type WaitServiceResponse = Message<"sandbox.v1.WaitServiceResponse"> & {
@@ -255,6 +263,8 @@ export type WaitServiceResponse = Message<"sandbox.v1.WaitServiceResponse"> & {
   service?: ServiceEndpointResponse | undefined;
 
   /**
+   * Phase of its sandbox.
+   *
    * @generated from field: openshell.v1.SandboxPhase sandbox_phase = 2;
    */
   sandboxPhase: SandboxPhase;
@@ -282,28 +292,36 @@ export const WaitServiceResponseSchema: GenMessage<WaitServiceResponse> = /*@__P
  */
 export type WaitFailure = Message<"sandbox.v1.WaitFailure"> & {
   /**
+   * Why it has ended.
+   *
    * @generated from field: sandbox.v1.WaitFailureCause cause = 1;
    */
   cause: WaitFailureCause;
 
   /**
-   * What was waited for.
+   * Workspace of the service that was waited for.
    *
    * @generated from field: string workspace = 2;
    */
   workspace: string;
 
   /**
+   * Name of its sandbox.
+   *
    * @generated from field: string sandbox = 3;
    */
   sandbox: string;
 
   /**
+   * Its name; empty: the unnamed service.
+   *
    * @generated from field: string name = 4;
    */
   name: string;
 
   /**
+   * The states that were waited for.
+   *
    * @generated from field: repeated openshell.v1.ServiceHealthState states = 5;
    */
   states: ServiceHealthState[];
@@ -316,13 +334,15 @@ export type WaitFailure = Message<"sandbox.v1.WaitFailure"> & {
   elapsed?: Duration | undefined;
 
   /**
-   * The last health, and the last phase of the sandbox, that were seen.
+   * The last health that was seen; absent: none was.
    *
    * @generated from field: openshell.v1.ServiceHealth last_health = 7;
    */
   lastHealth?: ServiceHealth | undefined;
 
   /**
+   * The last phase of the sandbox that was seen.
+   *
    * @generated from field: openshell.v1.SandboxPhase sandbox_phase = 8;
    */
   sandboxPhase: SandboxPhase;
@@ -343,6 +363,8 @@ export const WaitFailureSchema: GenMessage<WaitFailure> = /*@__PURE__*/
   messageDesc(file_sandbox_v1_watch, 6);
 
 /**
+ * ListServiceTransitionsRequest names a service.
+ *
  * @generated from message sandbox.v1.ListServiceTransitionsRequest
  */
 export type ListServiceTransitionsRequest = Message<"sandbox.v1.ListServiceTransitionsRequest"> & {
@@ -354,12 +376,14 @@ export type ListServiceTransitionsRequest = Message<"sandbox.v1.ListServiceTrans
   workspaceScope?: WorkspaceSelector | undefined;
 
   /**
+   * Name of the sandbox.
+   *
    * @generated from field: string sandbox = 2;
    */
   sandbox: string;
 
   /**
-   * Empty for the unnamed service.
+   * Empty: the unnamed service.
    *
    * @generated from field: string name = 3;
    */
@@ -374,6 +398,8 @@ export const ListServiceTransitionsRequestSchema: GenMessage<ListServiceTransiti
   messageDesc(file_sandbox_v1_watch, 7);
 
 /**
+ * ListServiceTransitionsResponse is what the gateway remembers of a service.
+ *
  * @generated from message sandbox.v1.ListServiceTransitionsResponse
  */
 export type ListServiceTransitionsResponse = Message<"sandbox.v1.ListServiceTransitionsResponse"> & {
@@ -436,26 +462,36 @@ export type ServiceTransition = Message<"sandbox.v1.ServiceTransition"> & {
   time?: Timestamp | undefined;
 
   /**
+   * State before; unspecified in the first that was ever recorded.
+   *
    * @generated from field: openshell.v1.ServiceHealthState from_state = 2;
    */
   fromState: ServiceHealthState;
 
   /**
+   * Reason before, ServiceHealth.reason.
+   *
    * @generated from field: string from_reason = 3;
    */
   fromReason: string;
 
   /**
+   * State after.
+   *
    * @generated from field: openshell.v1.ServiceHealthState to_state = 4;
    */
   toState: ServiceHealthState;
 
   /**
+   * Reason after.
+   *
    * @generated from field: string to_reason = 5;
    */
   toReason: string;
 
   /**
+   * What has changed the answer.
+   *
    * @generated from field: sandbox.v1.TransitionCause cause = 6;
    */
   cause: TransitionCause;
@@ -489,6 +525,8 @@ export const ServiceTransitionSchema: GenMessage<ServiceTransition> = /*@__PURE_
  */
 export enum WaitFailureCause {
   /**
+   * Never sent.
+   *
    * @generated from enum value: WAIT_FAILURE_CAUSE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
@@ -515,6 +553,8 @@ export enum WaitFailureCause {
   SANDBOX_DELETED = 3,
 
   /**
+   * The service was deleted.
+   *
    * @generated from enum value: WAIT_FAILURE_CAUSE_SERVICE_DELETED = 4;
    */
   SERVICE_DELETED = 4,
@@ -540,6 +580,8 @@ export const WaitFailureCauseSchema: GenEnum<WaitFailureCause> = /*@__PURE__*/
  */
 export enum TransitionCause {
   /**
+   * Never sent.
+   *
    * @generated from enum value: TRANSITION_CAUSE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
