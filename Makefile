@@ -114,6 +114,10 @@ test-model: ## a million (MODEL_SEQUENCES) random histories held to the contract
 e2e-browser: build setup-browser $(BROWSER) ## the status page, and real applications by their URLs, in Chromium
 	$(GO) test -count=1 -v ./test/browser
 
+.PHONY: e2e-openshell
+e2e-openshell: build setup-e2e setup-openshell ## the published OpenShell client on this gateway, and docs/openshell.md (pip)
+	$(GO) test -count=1 -v ./test/openshell
+
 .PHONY: sdk-typescript
 sdk-typescript: $(TS)/node_modules/.ready $(BUF) ## the TypeScript SDK: its generated code is current, strict types, tests
 	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; cd $(TS); \
@@ -173,7 +177,7 @@ tools: $(PLUGINS) $(BUF) $(TOOLS)/gofumpt $(TOOLS)/staticcheck ## build the tool
 
 .PHONY: setup
 setup: ## install the Debian packages that any target needs
-	.ci/setup race check e2e postgres balancer metrics packages systemd containers browser
+	.ci/setup race check e2e postgres balancer metrics packages systemd containers browser openshell
 
 .PHONY: clean
 clean: ## remove what was built
@@ -230,8 +234,8 @@ check-units: setup-check
 	systemd-analyze security --offline=yes --no-pager --threshold=14 systemd/sandbox-agent.service >/dev/null
 	systemd-analyze security --offline=yes --no-pager --threshold=19 systemd/sandbox-gateway.service >/dev/null
 
-.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers setup-browser
-setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers setup-browser: setup-%:
+.PHONY: setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers setup-browser setup-openshell
+setup-race setup-check setup-e2e setup-postgres setup-balancer setup-metrics setup-packages setup-systemd setup-containers setup-browser setup-openshell: setup-%:
 	@.ci/setup $*
 
 # Tools are built from the versions that tools/go.mod and tools/package.json pin.
