@@ -89,6 +89,10 @@ test-postgres: setup-postgres ## the store's tests on a throwaway PostgreSQL
 e2e-balancer: build setup-postgres setup-balancer ## rolling restarts behind a real HAProxy, on a throwaway PostgreSQL
 	test/postgres.sh $(GO) test -count=1 -v ./test/balancer
 
+.PHONY: e2e-docs
+e2e-docs: build setup-e2e ## the quick start word for word, and every command and link of the documents
+	$(GO) test -count=1 -v ./test/docs
+
 .PHONY: e2e-metrics
 e2e-metrics: build setup-metrics ## the metrics' page, promtool, and a real Prometheus
 	$(GO) test -count=1 -v ./test/metrics
