@@ -146,7 +146,14 @@ conformance: build setup-e2e $(TS)/node_modules/.ready ## one list of behaviour,
 
 .PHONY: examples
 examples: build setup-race setup-e2e ## every page in examples/, followed word for word (450 MB of npm packages)
-	$(GO) test -count=1 -timeout 15m -v ./test/examples
+	$(GO) test -count=1 -timeout 15m -v -skip SystemdImage ./test/examples
+
+# For this machine alone.
+.PHONY: examples-systemd
+examples-systemd: export FORMATS = deb
+examples-systemd: export ARCHES = $(shell $(GO) env GOHOSTARCH)
+examples-systemd: build packages setup-systemd ## the page of examples/systemd-image: an image is built and booted (root)
+	$(GO) test -count=1 -v -run SystemdImage ./test/examples
 
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)

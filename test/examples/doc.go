@@ -8,5 +8,6 @@
 // it has left running is ended by its process group.
 //
 // Lines that begin with "make" or start a gateway are not run: make examples
-// has built what they build, and the test has started a gateway.
+// has built what they build, and the test has started a gateway. The page of
+// systemd-image builds an image and boots it; it has a target of its own.
 package examples

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,7 @@ type stage struct {
 	bed *kit.Bed
 	tmp string
 	at  kit.Client
+	env []string // of the commands, beside what every page needs
 }
 
 func newStage(t *testing.T) *stage {
@@ -56,14 +58,23 @@ func newStage(t *testing.T) *stage {
 			t.Errorf("the gateway ended with %d, %v", code, err)
 		}
 		log.Close()
-		if b, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("the gateway's log:\n%s", b)
+		if t.Failed() {
+			s.logs(log.Name())
 		}
 	})
 	if s.at, err = s.bed.Client(); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// logs shows the gateway's log, and those that a page has written.
+func (s *stage) logs(gateway string) {
+	written, _ := filepath.Glob(filepath.Join(s.tmp, "*", "*.log"))
+	for _, name := range append(written, gateway) {
+		b, err := os.ReadFile(name)
+		s.t.Logf("%s: %v\n%s", filepath.Base(name), err, b[max(len(b)-16<<10, 0):])
+	}
 }
 
 // leavesNothing deletes the sandboxes that are left; a page that was followed
@@ -88,11 +99,13 @@ func (s *stage) leavesNothing() {
 // environment is that of the commands of a page: this gateway and no other,
 // the binaries under test, and a directory for files that is removed.
 func (s *stage) environment() []string {
-	return append(os.Environ(),
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDBOX_") })
+	env = append(env,
 		"PATH="+s.bed.Bin+":"+os.Getenv("PATH"), "TMPDIR="+s.tmp, "NO_COLOR=1", "COLUMNS=200",
 		"SANDBOX_GATEWAY="+s.at.API, "SANDBOX_GATEWAY_STATE_DIR="+s.bed.State,
 		// Registries are asked for what is installed, and nothing else.
 		"npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false")
+	return append(env, s.env...)
 }
 
 // asShown makes of the output what a page shows: the ports and the directories
