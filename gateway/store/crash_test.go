@@ -18,7 +18,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	e := sqliteEngine(t)
 	acknowledged := map[string]bool{}
 	var highest uint64
-	for round := range 8 {
+	for round := range 5 {
 		c := startChild(t, "writer", e.config.Dir)
 		c.note(t, c.expect(t, "wrote "), acknowledged, &highest)
 		for range rand.IntN(40) {

@@ -26,7 +26,7 @@ func TestHistories(t *testing.T) { histories(t, false, sequences(t)*4/5) }
 func TestScheduledHistories(t *testing.T) { histories(t, true, sequences(t)/5) }
 
 // sequences is how many histories are played altogether.
-func sequences(t *testing.T) uint64 { return number(t, "MODEL_SEQUENCES", 2000) }
+func sequences(t *testing.T) uint64 { return number(t, "MODEL_SEQUENCES", 500) }
 
 // number reads a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
