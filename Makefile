@@ -148,7 +148,7 @@ conformance: build setup-e2e $(TS)/node_modules/.ready ## one list of behaviour,
 
 .PHONY: examples
 examples: build setup-race setup-e2e ## every page in examples/, followed word for word (450 MB of npm packages)
-	$(GO) test -count=1 -timeout 15m -v -skip SystemdImage ./test/examples
+	$(GO) test -count=1 -timeout 15m -v -skip Image ./test/examples
 
 # For this machine alone.
 .PHONY: examples-systemd
@@ -156,6 +156,10 @@ examples-systemd: export FORMATS = deb
 examples-systemd: export ARCHES = $(shell $(GO) env GOHOSTARCH)
 examples-systemd: build packages setup-systemd ## the page of examples/systemd-image: an image is built and booted (root)
 	$(GO) test -count=1 -v -run SystemdImage ./test/examples
+
+.PHONY: examples-image
+examples-image: build setup-containers ## the page of examples/codex-app-server/image.md: built and run with podman (root)
+	$(GO) test -count=1 -v -run CodexImage ./test/examples
 
 .PHONY: fuzz-short
 fuzz-short: ## every fuzz target for FUZZTIME (20s)

@@ -9,5 +9,5 @@
 //
 // Lines that begin with "make" or start a gateway are not run: make examples
 // has built what they build, and the test has started a gateway. The page of
-// systemd-image builds an image and boots it; it has a target of its own.
+// systemd-image, and that of an image, have targets of their own.
 package examples
