@@ -1542,7 +1542,8 @@ type CreateSandboxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What to run; absent: nothing besides the agent.
 	Spec *SandboxSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	// A lowercase DNS label of at most 28 characters without "--".
+	// A lowercase DNS label of at most 28 characters without "--". Empty: the
+	// gateway chooses one, "sandbox-" and eight characters.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// To find the sandbox by; at most 64. Keys have 1..253 bytes without "=", ","
 	// and blanks, values at most 4,096.

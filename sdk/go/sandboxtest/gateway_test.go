@@ -5,6 +5,8 @@ package sandboxtest_test
 
 import (
 	"errors"
+	"regexp"
+	"strings"
 	"testing"
 
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
@@ -43,7 +45,6 @@ func TestRules(t *testing.T) {
 	}
 	for name, tt := range map[string]struct{ got, want error }{
 		"name taken":           {create("web", 8080), sandbox.ErrAlreadyExists},
-		"name empty":           {create("", 8080), sandbox.ErrInvalidArgument},
 		"port 0":               {create("other", 0), sandbox.ErrInvalidArgument},
 		"port 65536":           {create("other", 65536), sandbox.ErrInvalidArgument},
 		"there":                {get("", ""), nil},
@@ -57,6 +58,34 @@ func TestRules(t *testing.T) {
 		if tt.want == nil && tt.got != nil || !errors.Is(tt.got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, tt.got, tt.want)
 		}
+	}
+}
+
+// A sandbox without a name gets one, and another one the next time.
+func TestNameless(t *testing.T) {
+	c := sandboxtest.Start(t, sandboxtest.New(sandboxtest.Options{}))
+	names := map[string]bool{}
+	for range 2 {
+		made, err := c.CreateSandbox(t.Context(), &openshellv1.CreateSandboxRequest{
+			ServiceExposures: []*openshellv1.SandboxServiceExposure{{TargetPort: 8080}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := made.GetSandbox().GetMetadata().GetName()
+		if !regexp.MustCompile(`^sandbox-\w{8}$`).MatchString(name) {
+			t.Errorf("the name is %q", name)
+		}
+		if url := made.GetServiceUrls()[""]; !strings.Contains(url, "//default--"+name+".") {
+			t.Errorf("sandbox %q has the URL %q", name, url)
+		}
+		if _, err := c.GetService(t.Context(), &openshellv1.GetServiceRequest{Sandbox: name}); err != nil {
+			t.Error(err)
+		}
+		names[name] = true
+	}
+	if len(names) != 2 {
+		t.Errorf("two sandboxes have the names %v", names)
 	}
 }
 

@@ -5,6 +5,7 @@ package sandboxtest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"google.golang.org/grpc/codes"
@@ -23,7 +24,8 @@ func (g *Gateway) Health(context.Context, *openshellv1.HealthRequest) (*openshel
 }
 
 // CreateSandbox implements the API: the sandbox is provisioning; for the
-// driver "external" it carries the condition that tells how to boot it.
+// driver "external" it carries the condition that tells how to boot it. One
+// without a name gets one, "sandbox-" and eight digits.
 func (g *Gateway) CreateSandbox(_ context.Context, r *openshellv1.CreateSandboxRequest) (*openshellv1.SandboxResponse, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,20 +34,21 @@ func (g *Gateway) CreateSandbox(_ context.Context, r *openshellv1.CreateSandboxR
 	if err != nil {
 		return nil, err
 	}
-	k := key{workspace, r.GetName(), ""}
-	if r.GetName() == "" {
-		return nil, status.Error(codes.InvalidArgument, "name: is empty")
+	name := r.GetName()
+	if name == "" {
+		name = fmt.Sprintf("sandbox-%08d", g.version+1)
 	}
+	k := key{workspace, name, ""}
 	if g.sandboxes[k] != nil {
-		return nil, status.Errorf(codes.AlreadyExists, "sandbox %q exists already", r.GetName())
+		return nil, status.Errorf(codes.AlreadyExists, "sandbox %q exists already", name)
 	}
 	s := &openshellv1.Sandbox{
-		Metadata: g.meta(workspace, r.GetName(), r.GetLabels(), r.GetAnnotations()),
+		Metadata: g.meta(workspace, name, r.GetLabels(), r.GetAnnotations()),
 		Spec:     proto.CloneOf(r.GetSpec()),
 		Status:   &openshellv1.SandboxStatus{Phase: openshellv1.SandboxPhase_SANDBOX_PHASE_PROVISIONING},
 	}
 	if r.GetAnnotations()["sandbox-agent.dev/driver"] == "external" {
-		s.Status.Conditions = []*openshellv1.SandboxCondition{handOver(r.GetName())}
+		s.Status.Conditions = []*openshellv1.SandboxCondition{handOver(name)}
 	}
 	for _, e := range r.GetServiceExposures() {
 		if err := checkPort(e.GetTargetPort()); err != nil {
@@ -55,7 +58,7 @@ func (g *Gateway) CreateSandbox(_ context.Context, r *openshellv1.CreateSandboxR
 	resp := &openshellv1.SandboxResponse{ServiceUrls: map[string]string{}}
 	for _, e := range r.GetServiceExposures() {
 		resp.ServiceUrls[e.GetService()] = g.expose(workspace, s.GetMetadata().GetId(), &openshellv1.ExposeServiceRequest{
-			Sandbox: r.GetName(), Name: e.GetService(), TargetPort: e.GetTargetPort(), ReadinessCheck: e.GetReadinessCheck(),
+			Sandbox: name, Name: e.GetService(), TargetPort: e.GetTargetPort(), ReadinessCheck: e.GetReadinessCheck(),
 		}).GetUrl()
 	}
 	g.sandboxes[k] = s

@@ -158,6 +158,25 @@ async fn every_method_reaches_its_own_call() {
     );
 }
 
+#[tokio::test]
+async fn a_sandbox_without_a_name_gets_one() {
+    let client = FakeGateway::new().client();
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        let made = client.create_sandbox(create("")).await.unwrap();
+        let name = made.sandbox.unwrap().metadata.unwrap().name;
+        let chosen = name.strip_prefix("sandbox-");
+        assert_eq!(chosen.map(str::len), Some(8), "{name:?}");
+        assert_eq!(
+            made.service_urls["docs"],
+            format!("http://default--{name}--docs.sandbox.localhost:17680/")
+        );
+        client.get_service(get(&name, "docs")).await.unwrap();
+        names.push(name);
+    }
+    assert_ne!(names[0], names[1]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_wrong_token_is_refused_and_not_shown() {
     let gateway = FakeGateway::with_token("t0ken");

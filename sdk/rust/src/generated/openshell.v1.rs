@@ -276,7 +276,8 @@ pub struct CreateSandboxRequest {
     /// What to run; absent: nothing besides the agent.
     #[prost(message, optional, tag = "1")]
     pub spec: ::core::option::Option<SandboxSpec>,
-    /// A lowercase DNS label of at most 28 characters without "--".
+    /// A lowercase DNS label of at most 28 characters without "--". Empty: the
+    /// gateway chooses one, "sandbox-" and eight characters.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
     /// To find the sandbox by; at most 64. Keys have 1..253 bytes without "=", ","

@@ -169,7 +169,10 @@ impl World {
         Ok(sandbox.clone())
     }
 
-    fn create(&mut self, r: CreateSandboxRequest) -> Result<SandboxResponse, Status> {
+    fn create(&mut self, mut r: CreateSandboxRequest) -> Result<SandboxResponse, Status> {
+        if r.name.is_empty() {
+            r.name = format!("sandbox-{:08}", self.version + 1);
+        }
         let key = sandbox_key(r.workspace_scope.as_ref(), &r.name)?;
         if self.sandboxes.contains_key(&key) {
             return Err(Status::already_exists(format!(

@@ -69,6 +69,20 @@ test("a sandbox with services, from create to delete", async () => {
   await assert.rejects(client.getSandbox({ name: "web" }), NotFoundError);
 });
 
+test("a sandbox without a name gets one, and another one the next time", async () => {
+  const client = new FakeGateway().client();
+  const names = new Set<string>();
+  for (let i = 0; i < 2; i++) {
+    const { sandbox, serviceUrls } = await client.createSandbox({ serviceExposures: [{ targetPort: 8080 }] });
+    const name = sandbox?.metadata?.name ?? "";
+    assert.match(name, /^sandbox-\w{8}$/);
+    assert.ok(serviceUrls[""]?.includes(`//default--${name}.`), serviceUrls[""]);
+    await client.getService({ sandbox: name });
+    names.add(name);
+  }
+  assert.equal(names.size, 2);
+});
+
 test("lists go over every page, and fetch one when it is needed", async () => {
   const gateway = new FakeGateway({ pageSize: 100 });
   const client = gateway.client();

@@ -40,22 +40,20 @@ function sandboxCalls(store: Store, pageSize: number, changed: () => void): Sand
   return {
     createSandbox(r) {
       const workspace = oneWorkspace(r.workspaceScope);
-      if (r.name === "") {
-        throw new ConnectError("name: is empty", Code.InvalidArgument);
-      }
-      if (store.sandboxes.has(key(workspace, r.name))) {
-        throw new ConnectError(`sandbox "${r.name}" exists already`, Code.AlreadyExists);
+      const name = r.name || store.newName();
+      if (store.sandboxes.has(key(workspace, name))) {
+        throw new ConnectError(`sandbox "${name}" exists already`, Code.AlreadyExists);
       }
       r.serviceExposures.forEach((e) => checkPort(e.targetPort));
       const sandbox = create(SandboxSchema, {
-        metadata: { ...store.meta(workspace, r.name), labels: r.labels, annotations: r.annotations },
+        metadata: { ...store.meta(workspace, name), labels: r.labels, annotations: r.annotations },
         ...(r.spec && { spec: r.spec }),
         status: { phase: SandboxPhase.PROVISIONING },
       });
-      store.sandboxes.set(key(workspace, r.name), sandbox);
+      store.sandboxes.set(key(workspace, name), sandbox);
       const serviceUrls: Record<string, string> = {};
       for (const e of r.serviceExposures) {
-        const exposure = { sandbox: r.name, name: e.service, targetPort: e.targetPort, domain: false, ...(e.readinessCheck && { readinessCheck: e.readinessCheck }) };
+        const exposure = { sandbox: name, name: e.service, targetPort: e.targetPort, domain: false, ...(e.readinessCheck && { readinessCheck: e.readinessCheck }) };
         serviceUrls[e.service] = store.expose(workspace, sandbox.metadata!.id, exposure).url;
       }
       changed();

@@ -47,6 +47,11 @@ export class Store {
     return { id: `id-${this.#version}`, name, workspace, resourceVersion: this.#version, createdTime: this.time() };
   }
 
+  /** A name for a sandbox that was created without one. */
+  newName(): string {
+    return `sandbox-${String(this.#version + 1n).padStart(8, "0")}`;
+  }
+
   /** A sandbox, or NotFound. */
   sandbox(workspace: string, name: string): Sandbox {
     const s = this.sandboxes.get(key(workspace, name));

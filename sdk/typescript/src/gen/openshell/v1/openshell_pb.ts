@@ -739,7 +739,8 @@ export type CreateSandboxRequest = Message<"openshell.v1.CreateSandboxRequest"> 
   spec?: SandboxSpec | undefined;
 
   /**
-   * A lowercase DNS label of at most 28 characters without "--".
+   * A lowercase DNS label of at most 28 characters without "--". Empty: the
+   * gateway chooses one, "sandbox-" and eight characters.
    *
    * @generated from field: string name = 2;
    */
