@@ -50,6 +50,11 @@ func TestUsageErrors(t *testing.T) {
 		{"gateway status --gateway http://10.0.0.1:1", "--gateway: plain text (http) is for this machine only: use https"},
 		{"sandbox list --token t", "unknown flag: --token"},
 
+		{"service get w\xff", "sandbox is not UTF-8, as every text in a request must be"},
+		{"service wait web d\xff", "name is not UTF-8"},
+		{"service watch w\xff", "name is not UTF-8"},
+		{"sandbox create web -- ls \xff", "spec.command[1] is not UTF-8"},
+
 		{"sandbox create", "sandbox create: needs NAME"},
 		{"sandbox create ''", "sandbox create: needs NAME, and it is empty"},
 		{"sandbox create -- sleep", "sandbox create: needs NAME"},

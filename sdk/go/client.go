@@ -145,6 +145,8 @@ func dialOptions(o Options, addr address) ([]grpc.DialOption, error) {
 			MinConnectTimeout: dialTimeout,
 		}),
 		grpc.WithDisableServiceConfig(),
+		grpc.WithUnaryInterceptor(explainUnary),
+		grpc.WithStreamInterceptor(explainStream),
 	}
 	if o.Token != "" {
 		opts = append(opts, grpc.WithPerRPCCredentials(bearer{Token: o.Token, secure: addr.secure}))

@@ -5,7 +5,7 @@ package sandbox
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 
 	"google.golang.org/grpc"
@@ -38,18 +38,26 @@ func (c *Client) ConnectService(ctx context.Context, target *sandboxv1.ForwardTa
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := sandboxv1.NewServiceForwardClient(c.conn).Forward(ctx)
 	if err == nil {
-		// A refusal shows itself in Recv.
-		_ = stream.Send(&sandboxv1.ForwardRequest{Message: &sandboxv1.ForwardRequest_Target{Target: target}})
-		var m *sandboxv1.ForwardResponse
-		if m, err = stream.Recv(); err == nil && m.GetAccepted() == nil {
-			err = fmt.Errorf("the gateway does not begin with its answer")
-		}
+		err = begin(stream, target)
 	}
 	if err != nil {
 		cancel()
 		return nil, wrap(op, err)
 	}
 	return &Connection{stream: stream, cancel: cancel}, nil
+}
+
+// begin asks for the service and returns once it has accepted.
+func begin(stream grpc.BidiStreamingClient[sandboxv1.ForwardRequest, sandboxv1.ForwardResponse], target *sandboxv1.ForwardTarget) error {
+	err := stream.Send(&sandboxv1.ForwardRequest{Message: &sandboxv1.ForwardRequest_Target{Target: target}})
+	if err != nil && err != io.EOF { // a refusal shows itself in Recv
+		return err
+	}
+	m, err := stream.Recv()
+	if err == nil && m.GetAccepted() == nil {
+		return errors.New("the gateway does not begin with its answer")
+	}
+	return err
 }
 
 // Read reads what the service has sent. io.EOF means that the service has ended
