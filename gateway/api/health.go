@@ -33,6 +33,9 @@ func Health(a health.Answer, readiness bool, now time.Time) *openshellv1.Service
 	if a.Reason == health.NoReason {
 		h.Reason, h.Message = o.Reason.String(), verdictMessage(a.State, o, readiness)
 	} else {
+		if a.Reason == health.Stale && !o.Conclusive.IsZero() && o.Latest.After(o.Conclusive) {
+			h.Message = staleMessage // of the checks since then none could tell
+		}
 		h.Message += fmt.Sprintf("; last checked %s ago", now.Sub(o.Latest).Round(100*time.Millisecond))
 	}
 	h.LastCheckedTime = timestamp(o.Latest, now)
@@ -65,6 +68,8 @@ var unknownMessages = map[health.Reason]string{
 	health.Stale:                  "the last check is older than 15 seconds",
 	health.Inconclusive:           "the agent could not tell yet",
 }
+
+const staleMessage = "the last check that could tell is older than 15 seconds"
 
 var reasonMessages = map[probe.Reason]string{
 	probe.Refused:         "the connection was refused: nothing listens on the port",

@@ -54,6 +54,17 @@ func TestUnknownMessages(t *testing.T) {
 	}
 }
 
+// A verdict goes stale although checks are made, if none of them can tell: the
+// message does not say that the last check is older than it says.
+func TestStaleMessageBesideChecks(t *testing.T) {
+	now := time.Now()
+	o := observed(now, health.Observation{Outcome: probe.Inconclusive, Reason: probe.Late, Conclusive: now.Add(-20 * time.Second)})
+	h := Health(health.Answer{State: probe.Unknown, Reason: health.Stale, Observation: o}, false, now)
+	if want := "the last check that could tell is older than 15 seconds; last checked 3s ago"; h.GetMessage() != want {
+		t.Errorf("%q, want %q", h.GetMessage(), want)
+	}
+}
+
 func TestVerdictMessages(t *testing.T) {
 	const (
 		stillHealthy = "healthy until three checks in a row fail; the latest: "
