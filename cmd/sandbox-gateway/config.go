@@ -35,10 +35,11 @@ type options struct {
 	file      string
 	logLevel  string
 	logFormat string
+	euid      int
 }
 
 func (o *options) register(cmd *cobra.Command) {
-	o.gateway = gateway.DefaultConfig()
+	o.gateway, o.euid = gateway.DefaultConfig(), os.Geteuid()
 	c, f := &o.gateway, cmd.Flags()
 	f.StringVar(&c.StateDir, "state-dir", c.StateDir, "directory of credentials, database and sandboxes' files; of others than root, ~/.local/state/sandbox-gateway")
 	f.StringVar(&c.GRPCListen, "grpc-listen", c.GRPCListen, "address of the API (gRPC over TLS)")
@@ -59,11 +60,12 @@ func (o *options) register(cmd *cobra.Command) {
 
 // load completes the options from environment and file, and checks them.
 func (o *options) load(cmd *cobra.Command, environ []string) error {
+	// Before Fill, which replaces it by what environment and file say.
+	if !cmd.Flags().Changed("state-dir") {
+		o.gateway.StateDir = stateDirOf(o.gateway.StateDir, o.euid, lookup(environ))
+	}
 	if err := settings.Fill(cmd.Flags(), o.file, envPrefix, environ, "config", "help"); err != nil {
 		return err
-	}
-	if !cmd.Flags().Changed("state-dir") {
-		o.gateway.StateDir = stateDirOf(o.gateway.StateDir, os.Geteuid(), lookup(environ))
 	}
 	if _, err := o.logger(io.Discard, new(slog.LevelVar)); err != nil {
 		return err
