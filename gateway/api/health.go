@@ -108,7 +108,11 @@ func verdictMessage(state probe.State, o *health.Observation, readiness bool) st
 	case probe.Healthy:
 		return fmt.Sprintf("healthy until three checks in a row fail; the latest: %s (%d in a row)", text, o.Failures)
 	case probe.Unknown:
-		return fmt.Sprintf("no verdict until one check passes or three in a row fail; the latest: %s (%d in a row)", text, o.Failures)
+		const noVerdict = "no verdict until one check passes or three in a row fail; the latest: "
+		if o.Failures == 0 { // it was made off the timer, and does not count
+			return noVerdict + text
+		}
+		return fmt.Sprintf("%s%s (%d in a row)", noVerdict, text, o.Failures)
 	default:
 		return fmt.Sprintf("%s (%d checks in a row)", text, o.Failures)
 	}

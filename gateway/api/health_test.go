@@ -84,6 +84,7 @@ func TestVerdictMessages(t *testing.T) {
 		{probe.Healthy, probe.Pass, probe.OK, 404, 0, false, "the service answered 404"},
 		{probe.Healthy, probe.Fail, probe.Refused, 0, 2, false, stillHealthy + "the connection was refused: nothing listens on the port (2 in a row)"},
 		{probe.Unknown, probe.Fail, probe.Timeout, 0, 1, true, noVerdict + "no response headers within one second (1 in a row)"},
+		{probe.Unknown, probe.Fail, probe.Refused, 0, 0, false, noVerdict + "the connection was refused: nothing listens on the port"},
 		{probe.Unhealthy, probe.Fail, probe.Refused, 0, 3, false, "the connection was refused: nothing listens on the port (3 checks in a row)"},
 		{probe.Unhealthy, probe.Fail, probe.Timeout, 0, 4, false, "no response headers within one second (4 checks in a row)"},
 		{probe.Unhealthy, probe.Fail, probe.Reset, 0, 5, false, "the connection was reset (5 checks in a row)"},
