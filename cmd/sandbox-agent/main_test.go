@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +141,22 @@ func TestVersionAndHelp(t *testing.T) {
 
 // TestPrecedence shows by faults where a setting comes from: only that of the
 // strongest source is looked at.
+type full struct{}
+
+var errFull = errors.New("no space left on device")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// A result that could not be written is a failure, and none of usage.
+func TestOutputThatFails(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"man"}, {"completion", "bash"}, {"check"}, {"--help"}, {"check", "--probe", "1"}} {
+		var stderr buffer
+		if code := run(context.Background(), nil, args, nil, full{}, &stderr); code != 1 || stderr.String() != "sandbox-agent: write the result: no space left on device\n" {
+			t.Errorf("%q: %d %q", args, code, stderr.String())
+		}
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, "log-level: file\n")

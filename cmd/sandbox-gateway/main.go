@@ -38,10 +38,15 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 		SilenceErrors: true,
 	}
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	out := &output{w: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	root.AddCommand(serveCommand(signals, environ, &status), checkCommand(environ, &status), versionCommand(), manCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	if out.err != nil {
+		err, status = out.err, 1
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "sandbox-gateway: %v\n", err)
 		if status == 2 {
 			fmt.Fprintln(stderr, "See sandbox-gateway --help.")
@@ -49,6 +54,22 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 		return status
 	}
 	return 0
+}
+
+// output is a standard output that remembers that it failed: a result which
+// nobody got is none.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.err = fmt.Errorf("write the result: %w", err)
+	}
+	return n, err
 }
 
 func versionCommand() *cobra.Command {

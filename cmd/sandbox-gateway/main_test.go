@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -155,6 +156,22 @@ func TestVersionAndHelp(t *testing.T) {
 
 // TestCheck shows by faults where a setting comes from: only that of the
 // strongest source is looked at.
+type full struct{}
+
+var errFull = errors.New("no space left on device")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// A result that could not be written is a failure, and none of usage.
+func TestOutputThatFails(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"man"}, {"completion", "bash"}, {"check"}, {"--help"}} {
+		var stderr buffer
+		if status := run(context.Background(), nil, args, nil, full{}, &stderr); status != 1 || stderr.String() != "sandbox-gateway: write the result: no space left on device\n" {
+			t.Errorf("%q: %d %q", args, status, stderr.String())
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("driver: file\ntls-names: [a.example]\n"), 0o600); err != nil {
