@@ -159,6 +159,22 @@ async fn every_method_reaches_its_own_call() {
 }
 
 #[tokio::test]
+async fn services_of_a_sandbox_are_listed_if_it_is_there() {
+    let client = FakeGateway::new().client();
+    client.create_sandbox(create("web")).await.unwrap();
+    let services = |sandbox: &str| {
+        let request = ListServicesRequest {
+            sandbox: sandbox.into(),
+            ..Default::default()
+        };
+        client.list_services(request).all()
+    };
+    assert_eq!(services("web").await.unwrap().len(), 1);
+    let missing = services("none").await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
 async fn a_sandbox_without_a_name_gets_one() {
     let client = FakeGateway::new().client();
     let mut names = Vec::new();

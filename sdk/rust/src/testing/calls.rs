@@ -130,6 +130,10 @@ impl OpenShell for FakeGateway {
 
     async fn list_services(&self, r: Request<ListServicesRequest>) -> Answer<ListServicesResponse> {
         let (r, world) = (r.into_inner(), self.lock());
+        let owner = sandbox_key(r.workspace_scope.as_ref(), &r.sandbox);
+        if let (Ok(owner), false) = (&owner, r.sandbox.is_empty()) {
+            world.sandbox(owner)?;
+        }
         let fits = |key: &Key| {
             in_scope(r.workspace_scope.as_ref(), key)
                 && (r.sandbox.is_empty() || r.sandbox == key.1)
