@@ -25,6 +25,17 @@ type process struct {
 
 func startProcess(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
+	p := newProcess(t, environ, args...)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Process.Kill() })
+	return p
+}
+
+// newProcess returns an agent that was not started yet.
+func newProcess(t *testing.T, environ []string, args ...string) *process {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -33,10 +44,6 @@ func startProcess(t *testing.T, environ []string, args ...string) *process {
 	// The race detector would wait a second at the end.
 	p.Env = append([]string{asAgent + "=1", "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}, environ...)
 	p.Stdout, p.Stderr = &p.result.stdoutB, &p.result.stderrB
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Process.Kill() })
 	return p
 }
 
@@ -87,6 +94,24 @@ func TestExitCodeOfTheCommand(t *testing.T) {
 		if got.code != c.code || got.stdout != c.out {
 			t.Errorf("%q: %d %q, want %d %q; %s", c.command, got.code, got.stdout, c.code, c.out, got.stderr)
 		}
+	}
+}
+
+// The end of whoever reads its log is not the agent's, nor its command's.
+func TestLogThatNobodyReads(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	p := newProcess(t, nil, "--", "sh", "-c", "exit 7")
+	p.Stderr = w
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.ended(); got.code != 7 {
+		t.Errorf("status %d, %v", got.code, p.ProcessState)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -40,6 +41,10 @@ func runCommand(signals <-chan os.Signal, environ []string, out *outcome) *cobra
 				return err
 			}
 			out.accepted = true
+			// A log that nobody reads any more is no reason to end.
+			broken := make(chan os.Signal, 1)
+			signal.Notify(broken, syscall.SIGPIPE)
+			defer signal.Stop(broken)
 			o.agent.Logger = logger
 			r := &reloader{cmd: cmd, environ: environ, level: &level, logger: logger}
 			out.code, err = runAgent(cmd.Context(), signals, o.agent, args, environ, r)

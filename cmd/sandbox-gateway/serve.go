@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -39,6 +40,10 @@ func serveCommand(signals <-chan os.Signal, environ []string, status *int) *cobr
 				return err
 			}
 			*status = 1
+			// A log that nobody reads any more is no reason to end.
+			broken := make(chan os.Signal, 1)
+			signal.Notify(broken, syscall.SIGPIPE)
+			defer signal.Stop(broken)
 			if o.gateway.Inherited, err = inherited(); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,7 +17,42 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// asGateway makes the test binary the gateway, so that a test can have one in a
+// process of its own.
+const asGateway = "TEST_AS_GATEWAY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asGateway) != "" {
+		os.Unsetenv(asGateway)
+		main()
+	}
+	testkit.Main(m)
+}
+
+// The end of whoever reads its log is not the gateway's.
+func TestLogThatNobodyReads(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	m := sdnotifytest.New(t)
+	cmd := exec.Command(os.Args[0], serveArgs(stateDir(t))...)
+	cmd.Env = append(m.Environ(), asGateway+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	m.Hears(10*time.Second, "READY=1") // after it has logged
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
 
 // The service manager hears of start, state, reload and stop.
 func TestServeTellsItsManager(t *testing.T) {
