@@ -111,8 +111,8 @@ func yamlText(b []byte) (string, error) {
 		return "", err
 	}
 	m := marks{prefix: "escaped"}
-	for bytes.Contains(b, []byte(m.prefix)) {
-		m.prefix += "0"
+	for n := 0; bytes.Contains(b, []byte(m.prefix)); n++ {
+		m.prefix = "escaped" + strconv.Itoa(n)
 	}
 	marked, err := json.Marshal(m.walk(value))
 	if err != nil {
@@ -142,18 +142,38 @@ func (m *marks) walk(v any) any {
 	case map[string]any:
 		marked := make(map[string]any, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			marked[m.mark(k)] = m.walk(v[k])
+			marked[m.key(k)] = m.walk(v[k])
 		}
 		return marked
 	}
 	return v
 }
 
-// mark returns s, or the mark for it. Go quotes with escapes that YAML knows.
+// longKey is the length from which the encoder writes "? KEY": the short form,
+// the only one that it reads, ends at 1,024 characters.
+const longKey = 129
+
+// key is mark for a key. A long one always gets a mark, of just that length.
+func (m *marks) key(s string) string {
+	if len(s) < longKey {
+		return m.mark(s)
+	}
+	mark := m.replace(s)
+	long := mark + strings.Repeat("x", longKey-len(mark))
+	m.pairs[len(m.pairs)-2] = long
+	return long
+}
+
+// mark returns s, or the mark for it.
 func (m *marks) mark(s string) string {
 	if !strings.ContainsFunc(s, hidden) {
 		return s
 	}
+	return m.replace(s)
+}
+
+// replace returns the mark for s. Go quotes with escapes that YAML knows.
+func (m *marks) replace(s string) string {
 	mark := m.prefix + "x" + strconv.Itoa(len(m.pairs)) + "x"
 	m.pairs = append(m.pairs, mark, strconv.Quote(s))
 	return mark
