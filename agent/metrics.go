@@ -59,7 +59,7 @@ func newCollector(tracker *report.Tracker, l *link, c *counts) *collector {
 		healthy:  desc("service_healthy", "1 healthy, 0 unhealthy, NaN unknown.", service...),
 		probes:   desc("probe_total", "Attempts by outcome.", append(service, "outcome")...),
 		duration: desc("probe_duration_seconds", "Duration of attempts.", service...),
-		session:  desc("session_connected", "Whether a session with the gateway is live."),
+		session:  desc("session_connected", "Whether a session with the gateway is live; absent without a gateway."),
 		dials:    desc("session_dials_total", "Sessions that were dialled, in vain or not."),
 		reports:  desc("reports_total", "Reports sent."),
 		bytes:    desc("report_bytes_total", "Bytes of the reports sent, before framing and encryption."),
@@ -137,15 +137,17 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, e := range snap.Entries {
 		c.collectService(ch, e, now)
 	}
-	connected := 0.0
-	if live, _, _ := c.link.status(); live {
-		connected = 1
-	}
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
 	count := func(d *prometheus.Desc, v uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
-	gauge(c.session, connected)
+	if live, since, _ := c.link.status(); !since.IsZero() { // an agent alone has no session to lose
+		connected := 0.0
+		if live {
+			connected = 1
+		}
+		gauge(c.session, connected)
+	}
 	gauge(c.lateness, c.late.Seconds())
 	c.late = 0
 	count(c.dials, c.counts.dials.Load())

@@ -65,8 +65,24 @@ func newMetrics(t *testing.T) (*collector, *report.Tracker, *prometheus.Registry
 	return c, tracker, reg
 }
 
+// Whoever is alerted of lost sessions is not of agents that work alone.
+func TestNoSessionSeriesWithoutGateway(t *testing.T) {
+	c, _, reg := newMetrics(t)
+	has := func() bool {
+		return slices.ContainsFunc(series(t, reg), func(s string) bool { return strings.HasPrefix(s, "session_connected") })
+	}
+	if has() {
+		t.Error("an agent alone is not connected")
+	}
+	c.link.begin(time.Now())
+	if !has() {
+		t.Error("an agent with a gateway does not say whether it is connected")
+	}
+}
+
 func TestMetricsOfServices(t *testing.T) {
 	c, tracker, reg := newMetrics(t)
+	c.link.begin(time.Now())
 	web, api := svc("web", 1, 8080), svc("", 2, 9090)
 	tracker.Services([]probe.Service{web, api}, time.Now())
 	judge := probe.NewJudge(time.Now())
