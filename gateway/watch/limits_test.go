@@ -98,6 +98,10 @@ func TestWatchRefusals(t *testing.T) {
 			r    *sandboxv1.WatchServicesRequest
 			text string
 		}{
+			"a long name everywhere": {
+				&sandboxv1.WatchServicesRequest{Sandbox: strings.Repeat("a", 5000), WorkspaceScope: everywhere},
+				"sandbox: \"" + strings.Repeat("a", 64) + "\" cannot be asked for in all workspaces",
+			},
 			"a sandbox everywhere": {&sandboxv1.WatchServicesRequest{Sandbox: "web", WorkspaceScope: everywhere}, "sandbox: \"web\" cannot be asked for in all workspaces"},
 			"a bad name":           {&sandboxv1.WatchServicesRequest{Sandbox: "Web"}, "sandbox: \"Web\" contains"},
 			"a bad service":        {&sandboxv1.WatchServicesRequest{Services: []string{"", "a--b"}}, "services[1]: \"a--b\" contains"},

@@ -61,7 +61,7 @@ func filterOf(r *sandboxv1.WatchServicesRequest) (f filter, err error) {
 	}
 	if f.sandbox = r.GetSandbox(); f.sandbox != "" {
 		if f.workspace == "" {
-			return f, api.Invalid("sandbox", "%q cannot be asked for in all workspaces; name its workspace", f.sandbox)
+			return f, api.Invalid("sandbox", "%.64q cannot be asked for in all workspaces; name its workspace", f.sandbox)
 		}
 		if err := api.ValidName("sandbox", f.sandbox); err != nil {
 			return f, err

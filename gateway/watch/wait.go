@@ -23,7 +23,7 @@ import (
 // goal is what a wait is for.
 type goal struct {
 	workspace, sandbox, service string
-	states                      []openshellv1.ServiceHealthState // asked for
+	states                      []openshellv1.ServiceHealthState // asked for, each once
 	wanted                      map[probe.State]bool
 	limit                       time.Duration // negative: none
 }
@@ -35,6 +35,13 @@ type glimpse struct {
 	phase    health.Phase
 	exitCode *int32
 	at       time.Time
+}
+
+// states are those that can be waited for.
+var states = map[openshellv1.ServiceHealthState]probe.State{
+	openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_UNKNOWN:   probe.Unknown,
+	openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_HEALTHY:   probe.Healthy,
+	openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_UNHEALTHY: probe.Unhealthy,
 }
 
 // goalOf checks a request.
@@ -51,21 +58,19 @@ func goalOf(r *sandboxv1.WaitServiceRequest) (g goal, err error) {
 			return g, err
 		}
 	}
-	g.states, g.wanted, g.limit = r.GetStates(), make(map[probe.State]bool), -1
-	if len(g.states) == 0 {
-		g.states = []openshellv1.ServiceHealthState{openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_HEALTHY}
-	}
-	for i, state := range g.states {
-		switch state {
-		case openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_UNKNOWN:
-			g.wanted[probe.Unknown] = true
-		case openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_HEALTHY:
-			g.wanted[probe.Healthy] = true
-		case openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_UNHEALTHY:
-			g.wanted[probe.Unhealthy] = true
-		default:
+	g.wanted, g.limit = make(map[probe.State]bool), -1
+	for i, state := range r.GetStates() {
+		wanted, known := states[state]
+		if !known {
 			return g, api.Invalid(fmt.Sprintf("states[%d]", i), "%d is not a state to wait for; use UNKNOWN, HEALTHY or UNHEALTHY", state)
 		}
+		if !g.wanted[wanted] { // however often it is named
+			g.states, g.wanted[wanted] = append(g.states, state), true
+		}
+	}
+	if len(g.states) == 0 {
+		g.states = []openshellv1.ServiceHealthState{openshellv1.ServiceHealthState_SERVICE_HEALTH_STATE_HEALTHY}
+		g.wanted[probe.Healthy] = true
 	}
 	if t := r.GetTimeout(); t != nil {
 		if t.CheckValid() != nil || t.AsDuration() < 0 {

@@ -5,6 +5,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,6 +252,25 @@ func TestWaitRefusals(t *testing.T) {
 		}
 		if w.Waits() != 0 || len(w.callers.by) != 0 {
 			t.Errorf("%d waits are left", w.Waits())
+		}
+	})
+}
+
+// A state counts once, however often it is named: what a failure says of it has
+// to fit into the end of a call.
+func TestWaitForOneStateManyTimes(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		w := newWorld(t).run()
+		w.healthy("web", "")
+		testkit.Wait()
+		states := slices.Repeat([]openshellv1.ServiceHealthState{unhealthy, unknown}, 50_000)
+		g, err := goalOf(&sandboxv1.WaitServiceRequest{Sandbox: "web", States: states})
+		if err != nil || !slices.Equal(g.states, states[:2]) {
+			t.Errorf("%d states, %v", len(g.states), err)
+		}
+		_, err = w.WaitService(t.Context(), &sandboxv1.WaitServiceRequest{Sandbox: "web", States: states, Timeout: &durationpb.Duration{}})
+		if want := "was not UNHEALTHY or UNKNOWN within 0s"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.200v, want %q", err, want)
 		}
 	})
 }
