@@ -66,6 +66,8 @@ var badNames = []struct{ name, fault string }{
 	{evil, `"x\x1b[31m\u009b\u202e" contains '\x1b'`},
 	{strings.Repeat("a", 29), "has 29 characters"},
 	{strings.Repeat("a", 5000), "has 5000 characters"},
+	{strings.Repeat("é", 20), `"` + strings.Repeat("é", 20) + `" contains 'é'`},
+	{strings.Repeat("é", 29), "has 29 characters"},
 }
 
 // nameFields are all fields that hold a name.
@@ -191,6 +193,8 @@ func badSandboxInputs() []badInput {
 		bad(&listReq{LabelSelector: "=b"}, `label_selector: term "=b" is not of the form key=value`),
 		bad(&listReq{LabelSelector: "a=b,"}, `label_selector: term "" is not of the form key=value`),
 		bad(&listReq{LabelSelector: evil}, `label_selector: term "x\x1b[31m\u009b\u202e" is not of the form key=value`),
+		bad(&listReq{LabelSelector: "x=y,a!=b"}, `label_selector: term "a!=b": there are no operators, only key=value`),
+		bad(&listReq{LabelSelector: "a==b"}, `label_selector: term "a==b": there are no operators, only key=value`),
 		bad(&listReq{LabelSelector: "a=b,a=c"}, `label_selector: key "a" is asked to have two values`),
 		bad(&listReq{LabelSelector: "a=b, c=d"}, `label_selector: key " c"`+pairRule),
 		bad(&listReq{LabelSelector: "a=\x00"}, `label_selector: the value of "a" contains control characters or is not UTF-8`),

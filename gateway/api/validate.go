@@ -35,8 +35,8 @@ func validName(field, name string) error {
 	switch {
 	case name == "":
 		return invalid(field, "is empty; %s", rule)
-	case len(name) > maxName:
-		return invalid(field, "has %d characters; %s", len(name), rule)
+	case utf8.RuneCountInString(name) > maxName:
+		return invalid(field, "has %d characters; %s", utf8.RuneCountInString(name), rule)
 	case name[0] == '-' || name[len(name)-1] == '-':
 		return invalid(field, "%q begins or ends with \"-\"; %s", name, rule)
 	case strings.Contains(name, "--"):
@@ -178,6 +178,9 @@ func selector(text string) (map[string]string, error) {
 		k, v, ok := strings.Cut(term, "=")
 		if !ok || k == "" {
 			return nil, invalid("label_selector", "term %.64q is not of the form key=value", term)
+		}
+		if strings.HasSuffix(k, "!") || strings.HasPrefix(v, "=") {
+			return nil, invalid("label_selector", "term %.64q: there are no operators, only key=value", term)
 		}
 		if old, twice := m[k]; twice && old != v {
 			return nil, invalid("label_selector", "key %.64q is asked to have two values", k)
