@@ -4,7 +4,9 @@
 package metrics
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -203,7 +205,7 @@ scrape_configs:
   - { job_name: agent, static_configs: [ { targets: [%q] } ] }
 `
 
-// A real Prometheus scrapes both, evaluates the rules, and answers what the
+// A real Prometheus scrapes both, evaluates the rules, and understands what the
 // dashboard asks.
 func TestPrometheus(t *testing.T) {
 	s := newScene(t)
@@ -227,6 +229,11 @@ func TestPrometheus(t *testing.T) {
 			t.Logf("prometheus:\n%s", log.String())
 		}
 	})
+	for _, expr := range dashboard(t) {
+		if err := accepts(addr, expr); err != nil {
+			t.Errorf("a panel asks %s: %v", expr, err)
+		}
+	}
 	for query, want := range map[string]string{
 		`sandbox_agent_service_healthy`:                            "1",
 		`sandbox_agent_session_connected`:                          "1",
@@ -247,6 +254,81 @@ func TestPrometheus(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// dashboard returns what the panels ask, with a value for each variable.
+func dashboard(t *testing.T) []string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(kit.Root(), "packaging", "grafana", "dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(b, &board); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			all = append(all, strings.ReplaceAll(target.Expr, "$job", ".*"))
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("the dashboard has %d queries", len(all))
+	}
+	return all
+}
+
+// Dashboard and rules ask for nothing that nobody serves or records.
+func TestDashboardAndRules(t *testing.T) {
+	s := newScene(t)
+	rules, err := os.ReadFile(filepath.Join(kit.Root(), "packaging", "prometheus", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, ops := range []string{s.gateway, s.agent} {
+		for _, m := range regexp.MustCompile(`(?m)^# TYPE (\w+) (\w+)$`).FindAllStringSubmatch(get(t, "http://"+ops+"/metrics"), -1) {
+			known[m[1]] = true
+			if m[2] == "histogram" {
+				known[m[1]+"_bucket"] = true
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`record: (\S+)`).FindAllStringSubmatch(string(rules), -1) {
+		known[m[1]] = true
+	}
+	for _, text := range append(dashboard(t), string(rules)) {
+		for _, name := range regexp.MustCompile(`\b(?:sandbox|process|go)_[a-z0-9_:]+`).FindAllString(text, -1) {
+			if !known[name] {
+				t.Errorf("nobody serves %s", name)
+			}
+		}
+	}
+}
+
+// accepts returns an error unless Prometheus understands a query.
+func accepts(addr, query string) error {
+	var last error
+	err := kit.Until(context.Background(), 40*time.Second, "an answer", func() (bool, string) {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+		resp, err := client.Get("http://" + addr + "/api/v1/query?query=" + url.QueryEscape(query))
+		if err != nil {
+			return false, err.Error() // it starts
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			return false, resp.Status
+		}
+		if resp.StatusCode != http.StatusOK {
+			b, _ := io.ReadAll(resp.Body)
+			last = fmt.Errorf("%s: %s", resp.Status, b)
+		}
+		return true, ""
+	})
+	return errors.Join(err, last)
 }
 
 // ask returns the value of a query that has one; "" if it has none.
