@@ -36,7 +36,7 @@ type app struct {
 	launch func(ctx context.Context, name string, args ...string) error
 
 	flags globals
-	where target // set once the gateway is found; for messages
+	where sandbox.Found // set once the gateway is found; for messages
 }
 
 // globals are the flags of every command.
@@ -126,10 +126,11 @@ func (a *app) lasting(f handler) func(*cobra.Command, []string) error {
 
 func (a *app) dialling(needsToken, bounded bool, f handler) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		where, err := findGateway(a.sources(), needsToken)
+		where, err := a.search(needsToken).Find()
 		if err != nil {
 			return err
 		}
+		where.UserAgent = "sandboxctl/" + buildinfo.Version
 		a.where = where
 		ctx := cmd.Context()
 		if bounded {
@@ -137,14 +138,9 @@ func (a *app) dialling(needsToken, bounded bool, f handler) func(*cobra.Command,
 			ctx, cancel = context.WithTimeout(ctx, time.Duration(a.flags.timeout))
 			defer cancel()
 		}
-		client, err := sandbox.Dial(ctx, sandbox.Options{
-			Address:   where.address,
-			Token:     where.token,
-			CAFile:    where.caFile,
-			UserAgent: "sandboxctl/" + buildinfo.Version,
-		})
+		client, err := where.Dial(ctx)
 		if err != nil {
-			return where.blame(err)
+			return err
 		}
 		defer client.Close() //nolint:errcheck // the answer is here already
 		return f(ctx, client, args)

@@ -5,131 +5,50 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"strings"
+	"io/fs"
 
 	sandbox "github.com/sandbox-agent/sandbox-agent/sdk/go"
 )
 
-// target is a gateway and how to be let in, each with the place that named it.
-type target struct {
-	address, addressFrom string
-	token                sandbox.Token
-	tokenFrom            string
-	caFile, caFrom       string
+// search is how the gateway is looked for: as the SDK does, behind the flags.
+func (a *app) search(needsToken bool) sandbox.Search {
+	named := func(t text) sandbox.Named { return sandbox.Named{Value: t.value, By: t.flag} }
+	return sandbox.Search{
+		Address:   named(a.flags.gateway),
+		TokenFile: named(a.flags.tokenFile),
+		CAFile:    named(a.flags.caFile),
+		StateDir:  a.flags.stateDir.value,
+		NoToken:   !needsToken,
+		Env:       func(name string) string { return a.env[name] },
+		Root:      a.euid == 0,
+	}
 }
 
-// sources are what a target is found in.
-type sources struct {
-	flags    globals
-	env      map[string]string
-	euid     int
-	readFile func(name string) ([]byte, error)
-}
-
-func (a *app) sources() sources {
-	return sources{flags: a.flags, env: a.env, euid: a.euid, readFile: readSmall}
-}
-
-// layer is one place that may name things; empty strings name nothing.
-type layer struct {
-	gateway, gatewayFrom     string
-	token                    string
-	tokenFile, tokenFileFrom string
-	caFile, caFrom           string
-	local                    bool // client.json: its token and CA are for its own gateway alone
-}
-
-// findGateway looks in the flags, the environment and client.json, in that
-// order; an explicit --state-dir puts its client.json before the environment.
-// What client.json says of token and authority counts for its own address
-// only, so that no other gateway is sent the token of this machine's.
-func findGateway(s sources, needsToken bool) (target, error) {
-	flags := layer{
-		gateway: s.flags.gateway.value, gatewayFrom: "--gateway",
-		tokenFile: s.flags.tokenFile.value, tokenFileFrom: "--token-file",
-		caFile: s.flags.caFile.value, caFrom: "--ca-file",
-	}
-	env := layer{
-		gateway: s.env["SANDBOX_GATEWAY"], gatewayFrom: "SANDBOX_GATEWAY",
-		token: s.env["SANDBOX_TOKEN"], tokenFile: s.env["SANDBOX_TOKEN_FILE"], tokenFileFrom: "SANDBOX_TOKEN_FILE",
-		caFile: s.env["SANDBOX_CA_FILE"], caFrom: "SANDBOX_CA_FILE",
-	}
-	local, localErr := localLayer(s)
-	order := []layer{flags, env, local}
-	if s.flags.stateDir.value != "" {
-		order = []layer{flags, local, env}
-	}
-
-	var t target
-	for _, l := range order {
-		if l.gateway != "" {
-			t.address, t.addressFrom = l.gateway, l.gatewayFrom
-			break
+// judgeDiscovery finds the words for a gateway that was not found. What helps
+// names flags, which the SDK does not know.
+func judgeDiscovery(wrong *sandbox.DiscoveryError) verdict {
+	v := verdict{code: exitFailed, text: wrong.Err.Error()}
+	switch wrong.Fault {
+	case sandbox.FaultNoGateway:
+		if wrong.Source != "" {
+			v.text += ": start one with `sandbox-gateway serve`, or name it with --gateway"
+		} else {
+			v.text += ": name it with --gateway"
 		}
-		if l.local && localErr != nil && s.flags.stateDir.value != "" {
-			return target{}, localErr
+	case sandbox.FaultNoToken:
+		v.next = "Name a file that holds it with --token-file or SANDBOX_TOKEN_FILE, or set SANDBOX_TOKEN."
+	case sandbox.FaultClientFile:
+		v.next = "Name the gateway with --gateway."
+		if errors.Is(wrong, fs.ErrPermission) {
+			v.next = "The gateway there belongs to another user: work as that user, or name it with --gateway, --ca-file and --token-file."
+		}
+	case sandbox.FaultClientContent:
+		v.next = "Start the gateway again, or name it with --gateway."
+	case sandbox.FaultTokenFile:
+	case sandbox.FaultValue:
+		if wrong.Source == "--gateway" {
+			v.code = exitUsage
 		}
 	}
-	if t.address == "" {
-		return target{}, localErr
-	}
-	for _, l := range order {
-		if l.local && strings.TrimSuffix(l.gateway, "/") != strings.TrimSuffix(t.address, "/") {
-			continue
-		}
-		if t.caFile == "" && l.caFile != "" {
-			t.caFile, t.caFrom = l.caFile, l.caFrom
-		}
-		if !needsToken {
-			continue
-		}
-		if err := t.takeToken(l, s.readFile); err != nil {
-			return target{}, err
-		}
-	}
-	if t.token == "" && needsToken {
-		return target{}, &failure{
-			err:  fmt.Errorf("no token for the gateway at %s (named by %s)", t.address, t.addressFrom),
-			next: "Name a file that holds it with --token-file or SANDBOX_TOKEN_FILE, or set SANDBOX_TOKEN.",
-		}
-	}
-	return t, nil
-}
-
-// takeToken takes the layer's token unless there is one already.
-func (t *target) takeToken(l layer, readFile func(string) ([]byte, error)) error {
-	switch {
-	case t.token != "":
-		return nil
-	case l.token != "":
-		t.token, t.tokenFrom = sandbox.Token(strings.TrimSpace(l.token)), "SANDBOX_TOKEN"
-		return nil
-	case l.tokenFile == "":
-		return nil
-	}
-	b, err := readFile(l.tokenFile)
-	if err != nil {
-		return &failure{err: fmt.Errorf("cannot read the token named by %s: %w", l.tokenFileFrom, err)}
-	}
-	token := strings.TrimSpace(string(b))
-	if token == "" {
-		return &failure{err: fmt.Errorf("the token file %s (named by %s) is empty", l.tokenFile, l.tokenFileFrom)}
-	}
-	t.token, t.tokenFrom = sandbox.Token(token), l.tokenFile
-	return nil
-}
-
-// blame says which source named the value that cannot be used.
-func (t target) blame(err error) error {
-	wrong, ok := errors.AsType[*sandbox.OptionError](err)
-	if !ok {
-		return err
-	}
-	source := map[string]string{"Address": t.addressFrom, "CAFile": t.caFrom, "Token": "the token from " + t.tokenFrom}[wrong.Field]
-	said := fmt.Errorf("%s: %w", source, wrong.Err)
-	if wrong.Field == "Address" && source == "--gateway" {
-		return &usageError{err: said}
-	}
-	return &failure{err: said}
+	return v
 }

@@ -77,7 +77,7 @@ func (a *app) report(err error) int {
 }
 
 // judge finds the words for an error.
-func judge(err error, where target, timeout time.Duration) verdict {
+func judge(err error, where sandbox.Found, timeout time.Duration) verdict {
 	if usage, ok := errors.AsType[*usageError](err); ok {
 		v := verdict{code: exitUsage, text: usage.Error()}
 		if usage.path != "" {
@@ -87,6 +87,9 @@ func judge(err error, where target, timeout time.Duration) verdict {
 	}
 	if failed, ok := errors.AsType[*failure](err); ok {
 		return verdict{code: exitFailed, text: failed.Error(), next: failed.next}
+	}
+	if wrong, ok := errors.AsType[*sandbox.DiscoveryError](err); ok {
+		return judgeDiscovery(wrong)
 	}
 	if late, ok := errors.AsType[*lateError](err); ok {
 		return verdict{code: exitTimeout, text: late.Error(), next: "--timeout waits longer."}
@@ -116,7 +119,7 @@ func judgeWait(wait *sandbox.WaitError) verdict {
 }
 
 // judgeCall finds the words for a call that failed.
-func judgeCall(call *sandbox.Error, where target, timeout time.Duration) verdict {
+func judgeCall(call *sandbox.Error, where sandbox.Found, timeout time.Duration) verdict {
 	said := call.Message
 	if said == "" {
 		said = call.Op + " failed with code " + call.Code.String()
@@ -134,26 +137,26 @@ func judgeCall(call *sandbox.Error, where target, timeout time.Duration) verdict
 		return verdict{exitFailed, said, ""}
 	case errors.Is(call, sandbox.ErrTimeout):
 		return verdict{
-			exitTimeout, fmt.Sprintf("%s: no answer from the gateway at %s within %s", call.Op, where.address, timeout),
+			exitTimeout, fmt.Sprintf("%s: no answer from the gateway at %s within %s", call.Op, where.Address, timeout),
 			"See whether it answers at all with `sandboxctl gateway status`, or wait longer with --timeout.",
 		}
 	case errors.Is(call, sandbox.ErrCanceled):
 		return verdict{exitFailed, call.Op + ": interrupted; the gateway may have carried it out", ""}
 	case errors.Is(call, sandbox.ErrUnauthenticated):
 		return verdict{
-			exitFailed, fmt.Sprintf("the gateway at %s refused the token%s: %s", where.address, from(where.tokenFrom), said),
+			exitFailed, fmt.Sprintf("the gateway at %s refused the token%s: %s", where.Address, from(where.TokenFrom), said),
 			"Name a file that holds this gateway's token with --token-file or SANDBOX_TOKEN_FILE.",
 		}
 	case errors.Is(call, sandbox.ErrPermissionDenied):
-		return verdict{exitFailed, fmt.Sprintf("the token%s does not allow this: %s", from(where.tokenFrom), said), ""}
+		return verdict{exitFailed, fmt.Sprintf("the token%s does not allow this: %s", from(where.TokenFrom), said), ""}
 	case errors.Is(call, sandbox.ErrUnavailable):
 		return verdict{
-			exitFailed, fmt.Sprintf("no connection to the gateway at %s (named by %s): %s", where.address, where.addressFrom, said),
+			exitFailed, fmt.Sprintf("no connection to the gateway at %s (named by %s): %s", where.Address, where.AddressFrom, said),
 			"Start it with `sandbox-gateway serve`, or name another with --gateway; --ca-file names the authority of its certificate.",
 		}
 	case errors.Is(call, sandbox.ErrUnimplemented):
 		return verdict{
-			exitFailed, fmt.Sprintf("the gateway at %s cannot do this (%s): %s", where.address, call.Op, said),
+			exitFailed, fmt.Sprintf("the gateway at %s cannot do this (%s): %s", where.Address, call.Op, said),
 			"`sandboxctl gateway status` shows its version, `sandboxctl version` that of this command.",
 		}
 	default:

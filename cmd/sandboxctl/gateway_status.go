@@ -32,7 +32,7 @@ gateway is healthy or degraded and 1 when it is not, or does not answer.`
 			return nil
 		}
 		return &failure{
-			err:  fmt.Errorf("the gateway at %s answers, but is not ready", a.where.address),
+			err:  fmt.Errorf("the gateway at %s answers, but is not ready", a.where.Address),
 			next: "Its /readyz?verbose, on the ops listener, names each check.",
 		}
 	})
@@ -41,8 +41,8 @@ gateway is healthy or degraded and 1 when it is not, or does not answer.`
 
 func (a *app) drawStatus(p *page, resp *openshellv1.HealthResponse) {
 	p.fields(
-		field{"Gateway", val(a.where.address)},
-		field{"Named by", val(a.where.addressFrom)},
+		field{"Gateway", val(a.where.Address)},
+		field{"Named by", val(a.where.AddressFrom)},
 		field{"Status", toned(statusWords(resp.GetStatus()))},
 		field{"Version", val(resp.GetVersion())},
 	)

@@ -21,6 +21,7 @@ var pure = []string{
 	"gateway/health/evaluate.go", "gateway/health/phase.go", "gateway/health/proof.go",
 	"gateway/session/registry.go",
 	"gateway/route/host.go", "gateway/route/origin.go",
+	"sdk/go/clientfile.go", "sdk/go/layers.go",
 }
 
 // impure packages bring a clock that runs, a lock, a wire or a log.

@@ -39,7 +39,8 @@ const (
 	maxAnswerBytes = 16 << 20
 )
 
-// Options say how to reach a gateway. Only Address is required.
+// Options say how to reach a gateway. Only Address is required. Discover and
+// FromStateDir fill in the first three.
 type Options struct {
 	// Address is "https://HOST:PORT" (TLS 1.2 or newer), or
 	// "http://HOST:PORT" for plain text, which is refused for a host other
@@ -74,7 +75,9 @@ type OptionError struct {
 	Err   error  // what is wrong with its value
 }
 
-func (e *OptionError) Error() string { return "sandbox: Options." + e.Field + ": " + e.Err.Error() }
+func (e *OptionError) Error() string {
+	return "sandbox: Options." + e.Field + ": " + printable(e.Err.Error())
+}
 
 // Unwrap returns Err.
 func (e *OptionError) Unwrap() error { return e.Err }
@@ -95,15 +98,12 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	addr, err := parseAddress(o.Address)
+	addr, err := o.check()
 	if err != nil {
-		return nil, &OptionError{"Address", err}
+		return nil, err
 	}
 	if !addr.secure && !addr.loopback() && !o.Insecure {
 		return nil, &OptionError{"Address", errPlainText}
-	}
-	if err := o.Token.check(); err != nil {
-		return nil, &OptionError{"Token", err}
 	}
 	opts, err := dialOptions(o, addr)
 	if err != nil {
@@ -118,6 +118,18 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		return nil, &OptionError{"Address", err}
 	}
 	return &Client{conn: conn, api: openshellv1.NewOpenShellClient(conn), watch: sandboxv1.NewServiceHealthWatchClient(conn)}, nil
+}
+
+// check looks at the form of address and token alone.
+func (o Options) check() (address, error) {
+	addr, err := parseAddress(o.Address)
+	if err != nil {
+		return address{}, &OptionError{"Address", err}
+	}
+	if err := o.Token.check(); err != nil {
+		return address{}, &OptionError{"Token", err}
+	}
+	return addr, nil
 }
 
 var (

@@ -49,11 +49,15 @@ type Error struct {
 
 // Error shows a message with unprintable characters quoted.
 func (e *Error) Error() string {
-	message := e.Message
-	if strings.ContainsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		message = strconv.Quote(message)
+	return fmt.Sprintf("sandbox: %s: %s: %s", e.Op, words(e.Code), printable(e.Message))
+}
+
+// printable quotes a text that holds an unprintable character.
+func printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
 	}
-	return fmt.Sprintf("sandbox: %s: %s: %s", e.Op, words(e.Code), message)
+	return text
 }
 
 // Unwrap returns gRPC's error, so that status.FromError finds it.
