@@ -21,7 +21,7 @@ func (s *Stream) CloseWrite() error {
 	s.mu.Lock()
 	s.writeEnded = true
 	s.mu.Unlock()
-	notify(s.wake)
+	notify(s.account.wake)
 	s.writing <- struct{}{} // a writer that was woken must have left
 	defer func() { <-s.writing }()
 	// yamux reports no error: one of the connection shows itself in Read.
@@ -67,10 +67,8 @@ func (s *Stream) shut(how ending) error {
 
 // depart ends the stream towards the peer and sees to it that both ends forget
 // it. yamux forgets a stream when both directions have ended, or on a reset,
-// and cannot send one: we do, and we answer one with one, since the side that
-// sends it has to hear of it too.
+// and cannot send one: we do, to the peer and to our own.
 func (s *Stream) depart(how ending) {
-	defer s.session.forget(s)
 	if how == closing {
 		s.writing <- struct{}{} // who was woken must have left
 		<-s.writing
@@ -81,8 +79,13 @@ func (s *Stream) depart(how ending) {
 	if s.opened {
 		<-s.session.slots
 	}
-	if (how == resetting || !s.linger()) && !s.session.ended() {
+	broken := how == resetting || !s.linger()
+	acked := s.session.forget(s)
+	if broken && !s.session.ended() {
 		s.session.conn.reset(s.y.StreamID())
+		if acked { // otherwise yamux holds its place until the peer knows of it
+			s.session.conn.forget(s.y.StreamID())
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package mux
 
 import (
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"net"
 	"sync"
@@ -24,7 +25,8 @@ func past() time.Time { return time.Unix(1, 0) }
 // starts with the bytes that came early and checks each frame. Writing, it
 // joins a frame's header and data into one write. Frames without data (streams
 // opened, accepted, ended, reset, windows) wait for nobody and go before others:
-// who writes takes them along.
+// who writes takes them along. Besides, it tells what frames say of streams, and
+// makes the multiplexer forget those that were given up.
 type frameConn struct {
 	net.Conn
 	early   []byte            // of the reader
@@ -41,9 +43,12 @@ type frameConn struct {
 	// one with the error of the connection, once.
 	onFailure func(error)
 	onClose   func()
+	// sending is told of the flags in the multiplexer's own frames.
+	sending func(stream uint32, flags uint16)
 
 	mu     sync.Mutex
 	small  []byte // frames without data, to be sent as soon as it is possible
+	inward []byte // frames for our multiplexer
 	closed bool
 	failed bool
 }
@@ -51,9 +56,9 @@ type frameConn struct {
 func newFrameConn(conn net.Conn, early []byte, s *Session) *frameConn {
 	c := &frameConn{
 		Conn: conn, early: early, turn: make(chan struct{}, 1),
-		scanner:   scanner{odd: !s.agent, grown: s.grown, reset: s.broken},
+		scanner:   scanner{odd: !s.agent, tell: s.received},
 		slow:      time.AfterFunc(writeTimeout, func() { s.end(ErrStalled) }),
-		onFailure: s.lost, onClose: s.wakeStreams,
+		onFailure: s.lost, onClose: s.wakeStreams, sending: s.sending,
 	}
 	c.slow.Stop()
 	return c
@@ -61,7 +66,10 @@ func newFrameConn(conn net.Conn, early []byte, s *Session) *frameConn {
 
 // Read is called by one goroutine.
 func (c *frameConn) Read(p []byte) (int, error) {
-	var n int
+	n, p := c.own(p)
+	if n > 0 {
+		return n, nil
+	}
 	var err error
 	if len(c.early) > 0 {
 		n = copy(p, c.early)
@@ -81,6 +89,32 @@ func (c *frameConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// own begins p with frames that are not the peer's, between two of the peer's. In
+// the middle of one it returns as much of p as the rest of that may fill.
+func (c *frameConn) own(p []byte) (n int, room []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.inward) == 0 {
+		return 0, p
+	}
+	if missing := c.scanner.missing(); missing > 0 {
+		return 0, p[:min(len(p), missing)]
+	}
+	n = copy(p, c.inward)
+	if c.inward = c.inward[n:]; len(c.inward) == 0 {
+		c.inward = nil
+	}
+	return n, p
+}
+
+// forget makes our multiplexer forget a stream, as if the peer had reset it: the
+// peer need not, and may go on sending. It does so before it reads on.
+func (c *frameConn) forget(stream uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inward = append(c.inward, resetFrame(stream)...)
+}
+
 // Write is called by one goroutine, with a whole header or with the data that
 // the previous header announced.
 func (c *frameConn) Write(p []byte) (int, error) {
@@ -89,6 +123,7 @@ func (c *frameConn) Write(p []byte) (int, error) {
 			c.partial = true
 			return copy(c.header[:], p), nil
 		}
+		c.sending(binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint16(p[2:]))
 		if !c.queue(p) {
 			return len(p), c.send(p)
 		}

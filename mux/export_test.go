@@ -45,7 +45,7 @@ func DialOver(ctx context.Context, d *Dialer, conn net.Conn, cfg Config) (*Sessi
 
 // ScanFrames scans p in pieces of the given size, as one side gets it.
 func ScanFrames(p []byte, piece int, agent bool) error {
-	s := scanner{odd: !agent, grown: func(uint32, uint32) {}, reset: func(uint32) {}}
+	s := scanner{odd: !agent, tell: func(uint32, uint16, uint32) {}}
 	for len(p) > 0 {
 		n := min(piece, len(p))
 		if err := s.scan(p[:n]); err != nil {

@@ -20,6 +20,7 @@ const (
 	frameGoAway = 3
 
 	flagSYN = 1 << 0
+	flagACK = 1 << 1
 	flagRST = 1 << 3
 )
 
@@ -52,12 +53,11 @@ func dataLength(header []byte) int {
 // window, which it would read in full; a ping, which costs it a goroutine each
 // and which no peer needs; a stream with a number that is ours to give.
 //
-// It tells when a stream's window grows, and when a stream is reset: what
-// relays write does not go through the multiplexer.
+// It tells of the flags, and of how much a stream's window grows: what relays
+// write does not go through the multiplexer.
 type scanner struct {
 	odd    bool // the peer opens streams with odd numbers
-	grown  func(stream, by uint32)
-	reset  func(stream uint32)
+	tell   func(stream uint32, flags uint16, growth uint32)
 	header [frameHeader]byte
 	have   int // bytes of header
 	skip   int // bytes of data still to come
@@ -80,22 +80,33 @@ func (s *scanner) scan(p []byte) error {
 		if err := s.check(); err != nil {
 			return err
 		}
-		s.tell()
+		s.report()
 		s.have, s.skip = 0, dataLength(s.header[:])
 	}
 	return nil
 }
 
-func (s *scanner) tell() {
+// missing returns how many bytes of a frame that has begun are still to come.
+func (s *scanner) missing() int {
+	if s.have > 0 {
+		return frameHeader - s.have
+	}
+	return s.skip
+}
+
+func (s *scanner) report() {
 	flags := binary.BigEndian.Uint16(s.header[2:])
 	stream := binary.BigEndian.Uint32(s.header[4:])
-	length := binary.BigEndian.Uint32(s.header[8:])
-	switch kind := s.header[1]; {
-	case kind > frameWindow:
-	case flags&flagRST != 0:
-		s.reset(stream)
-	case kind == frameWindow && length > 0:
-		s.grown(stream, length)
+	growth := uint32(0)
+	switch s.header[1] {
+	case frameData:
+	case frameWindow:
+		growth = binary.BigEndian.Uint32(s.header[8:])
+	default:
+		return
+	}
+	if flags != 0 || growth > 0 {
+		s.tell(stream, flags, growth)
 	}
 }
 

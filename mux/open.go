@@ -84,7 +84,7 @@ func (s *Stream) begin(p []byte) error {
 		}
 		return err
 	}
-	s.spend(len(p))
+	s.account.spend(len(p))
 	if s.session.conn.data(s.y.StreamID(), p) != nil {
 		return s.session.over()
 	}

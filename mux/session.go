@@ -29,10 +29,10 @@ type Session struct {
 	unread    atomic.Int32 // accepted, kind and header not yet there
 	lingering atomic.Int32 // closed, the peer's end not yet there
 
-	mu      sync.Mutex
-	err     error // why it ended; set before done is closed
-	streams map[*Stream]struct{}
-	relays  map[uint32]*Stream // those of streams whose window we count
+	mu       sync.Mutex
+	err      error // why it ended; set before done is closed
+	streams  map[*Stream]struct{}
+	accounts map[uint32]*account
 }
 
 // NewAgentSession starts the agent's end of a session on a connection whose
@@ -55,14 +55,14 @@ func newSession(conn net.Conn, early []byte, cfg Config, agent bool) (*Session, 
 		return nil, err
 	}
 	s := &Session{
-		agent:   agent,
-		cfg:     cfg,
-		slots:   make(chan struct{}, cfg.MaxStreams),
-		budget:  make(chan struct{}, relayFrames),
-		done:    make(chan struct{}),
-		closed:  make(chan struct{}),
-		streams: make(map[*Stream]struct{}),
-		relays:  make(map[uint32]*Stream),
+		agent:    agent,
+		cfg:      cfg,
+		slots:    make(chan struct{}, cfg.MaxStreams),
+		budget:   make(chan struct{}, relayFrames),
+		done:     make(chan struct{}),
+		closed:   make(chan struct{}),
+		streams:  make(map[*Stream]struct{}),
+		accounts: make(map[uint32]*account),
 	}
 	start := yamux.Server
 	if agent {
@@ -210,50 +210,4 @@ func (s *Session) cause(err error) error {
 	}
 	// The texts of yamux are constant and hold nothing of the peer's.
 	return fmt.Errorf("%w: %v", ErrProtocol, err)
-}
-
-// adopt registers a stream.
-func (s *Session) adopt(st *Stream) {
-	s.mu.Lock()
-	over := s.streams == nil
-	if !over {
-		s.streams[st] = struct{}{}
-	}
-	s.mu.Unlock()
-	if over {
-		st.expire()
-	}
-}
-
-// grown and broken tell a relay stream what the peer says of it.
-func (s *Session) grown(stream, by uint32) {
-	if st := s.relay(stream); st != nil {
-		st.grow(int(by))
-	}
-}
-
-func (s *Session) broken(stream uint32) {
-	if st := s.relay(stream); st != nil {
-		st.breakOff()
-	}
-}
-
-// count makes a relay stream be told what the peer says of it.
-func (s *Session) count(st *Stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.relays[st.y.StreamID()] = st
-}
-
-func (s *Session) relay(stream uint32) *Stream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.relays[stream]
-}
-
-func (s *Session) forget(st *Stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.streams, st)
-	delete(s.relays, st.y.StreamID())
 }

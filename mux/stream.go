@@ -33,15 +33,13 @@ type Stream struct {
 	reads   atomic.Uint64
 	writing chan struct{} // holds a token while somebody writes y
 	pace    pace          // of the writer
-	wake    chan struct{} // tells a waiting writer that its conditions changed
+	account *account
 
 	gone chan struct{} // closed by Close and Reset
 
 	mu            sync.Mutex
 	peerEnded     bool // the peer's end was read
 	writeDeadline time.Time
-	credit        int  // of a relay stream: bytes that the peer will take
-	peerReset     bool // of a relay stream
 	writeEnded    bool // by CloseWrite
 	quiet         *time.Timer
 }
@@ -53,7 +51,6 @@ func newStream(s *Session, y *yamux.Stream) *Stream {
 		session: s, y: y,
 		reading: make(chan struct{}, 1),
 		writing: make(chan struct{}, 1),
-		wake:    make(chan struct{}, 1),
 		gone:    make(chan struct{}),
 	}
 	s.adopt(st)
@@ -64,10 +61,6 @@ func newStream(s *Session, y *yamux.Stream) *Stream {
 func (s *Stream) hold(kind Kind, header []byte) {
 	s.kind, s.header, s.held = kind, header, true
 	s.session.open.Add(1)
-	if s.budgeted() {
-		s.credit = window
-		s.session.count(s)
-	}
 }
 
 // Kind returns what the opener said the stream is for.
@@ -241,7 +234,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 			_ = s.y.SetWriteDeadline(past())
 		}
 	}
-	notify(s.wake)
+	notify(s.account.wake)
 	return nil
 }
 
@@ -249,7 +242,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 func (s *Stream) expire() {
 	_ = s.y.SetReadDeadline(past())
 	_ = s.y.SetWriteDeadline(past())
-	notify(s.wake)
+	notify(s.account.wake)
 }
 
 func (s *Stream) isClosed() bool {

@@ -188,6 +188,8 @@ func TestProtocolViolationEndsTheSession(t *testing.T) {
 	syn := func(stream uint32) []byte { return header(1, 1, stream, 0) }
 	flood := bytes.Buffer{}
 	flood.Write(syn(1))
+	flood.Write(header(0, 0, 1, 3))
+	flood.Write(mux.Opening(mux.KindControl, nil))
 	for range 30 {
 		flood.Write(header(0, 0, 1, 10_000))
 		flood.Write(make([]byte, 10_000))
@@ -252,10 +254,11 @@ func TestTooManyStreamsEndTheSession(t *testing.T) {
 			}
 		}
 	})
-	// Each stream is answered by a frame at least. Without a wait for these, more
-	// streams than may wait would be open, and be reset.
+	// Each stream is answered by a frame. Without a wait for these, more streams
+	// than may wait would be open, and be reset.
 	for i := range uint32(mux.MaxKept + 1) {
-		if _, err := a.Write(header(1, 1, 2*i+1, 0)); err != nil {
+		p := append(header(1, 1, 2*i+1, 0), header(0, 0, 2*i+1, 3)...)
+		if _, err := a.Write(append(p, mux.Opening(mux.KindControl, nil)...)); err != nil {
 			t.Fatalf("ended at stream %d: %v", i, s.Err())
 		}
 		if i >= batch {

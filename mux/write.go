@@ -42,12 +42,17 @@ func (s *Stream) writable() error {
 		return net.ErrClosed
 	case s.session.ended(): // yamux may not have noticed yet
 		return s.session.over()
-	case s.peerReset:
+	case s.peerReset():
 		return ErrReset
 	case !s.writeDeadline.IsZero() && time.Until(s.writeDeadline) <= 0:
 		return os.ErrDeadlineExceeded
 	}
 	return nil
+}
+
+func (s *Stream) peerReset() bool {
+	_, reset := s.account.state()
+	return reset
 }
 
 // The size of a frame decides how long a report waits on a slow link, what a
@@ -113,7 +118,7 @@ func (s *Stream) writeChunk(p []byte) (int, error) {
 		return 0, err
 	}
 	if err := s.wait(s.session.budget); err != nil {
-		s.grow(n)
+		s.account.grow(n)
 		return 0, err
 	}
 	err = s.session.conn.data(s.y.StreamID(), p[:n])
@@ -127,40 +132,13 @@ func (s *Stream) writeChunk(p []byte) (int, error) {
 // take takes up to n bytes of the window, at least one, and waits for that.
 func (s *Stream) take(n int) (int, error) {
 	for {
-		s.mu.Lock()
-		got := min(n, s.credit)
-		s.credit -= max(got, 0)
-		s.mu.Unlock()
-		if got > 0 {
+		if got := s.account.take(n); got > 0 {
 			return got, nil
 		}
 		if err := s.wait(nil); err != nil {
 			return 0, err
 		}
 	}
-}
-
-// spend is take without a wait.
-func (s *Stream) spend(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.credit -= n
-}
-
-// grow gives bytes of the window back, or new ones.
-func (s *Stream) grow(n int) {
-	s.mu.Lock()
-	s.credit += n
-	s.mu.Unlock()
-	notify(s.wake)
-}
-
-// breakOff takes note that the peer has reset the stream.
-func (s *Stream) breakOff() {
-	s.mu.Lock()
-	s.peerReset = true
-	s.mu.Unlock()
-	notify(s.wake)
 }
 
 // wait takes a place of the budget, first come, first served; or, without one,
@@ -173,15 +151,16 @@ func (s *Stream) wait(budget chan struct{}) error {
 	}
 	var timer *time.Timer
 	for {
+		open, reset := s.account.state()
 		s.mu.Lock()
-		deadline, ended, reset, credit := s.writeDeadline, s.writeEnded, s.peerReset, s.credit
+		deadline, ended := s.writeDeadline, s.writeEnded
 		s.mu.Unlock()
 		switch {
 		case reset:
 			return yamux.ErrConnectionReset
 		case ended:
 			return yamux.ErrStreamClosed
-		case budget == nil && credit > 0:
+		case budget == nil && open:
 			return nil
 		}
 		var expired <-chan time.Time
@@ -203,7 +182,7 @@ func (s *Stream) wait(budget chan struct{}) error {
 			return yamux.ErrSessionShutdown
 		case <-s.gone:
 			return yamux.ErrStreamClosed
-		case <-s.wake:
+		case <-s.account.wake:
 		}
 	}
 }
