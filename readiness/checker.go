@@ -34,6 +34,7 @@ type Result struct {
 // Checker keeps the verdict.
 type Checker struct {
 	checks   []Check
+	turns    []chan struct{} // by check, of size 1: held while it runs
 	logger   *slog.Logger
 	draining atomic.Bool
 	now      chan struct{} // size 1: check beside the rounds
@@ -46,8 +47,12 @@ type Checker struct {
 
 // New returns a Checker that is not ready until Run has passed once.
 func New(logger *slog.Logger, checks ...Check) *Checker {
-	c := &Checker{checks: checks, logger: logger, now: make(chan struct{}, 1), results: make([]Result, len(checks))}
+	c := &Checker{
+		checks: checks, turns: make([]chan struct{}, len(checks)), logger: logger,
+		now: make(chan struct{}, 1), results: make([]Result, len(checks)),
+	}
 	for i, check := range checks {
+		c.turns[i] = make(chan struct{}, 1)
 		c.results[i].Name = check.Name
 	}
 	return c
@@ -86,7 +91,7 @@ func (c *Checker) round(ctx context.Context, extra bool) {
 	var wg sync.WaitGroup
 	for i, check := range c.checks {
 		wg.Go(func() {
-			results[i] = Result{Name: check.Name, Err: run(ctx, check), At: time.Now()}
+			results[i] = Result{Name: check.Name, Err: run(ctx, check, c.turns[i]), At: time.Now()}
 		})
 	}
 	wg.Wait()
@@ -121,19 +126,25 @@ func (c *Checker) round(ctx context.Context, extra bool) {
 	}
 }
 
-// run bounds one check, also one that ignores its context or panics.
-func run(ctx context.Context, check Check) error {
+// run bounds one check, also one that ignores its context or panics. It waits
+// for its turn: checks that hang do not add up.
+func run(ctx context.Context, check Check, turn chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, CheckTimeout)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				done <- fmt.Errorf("the check panicked: %v", p)
-			}
+	select {
+	case turn <- struct{}{}:
+		go func() {
+			defer func() { <-turn }()
+			defer func() {
+				if p := recover(); p != nil {
+					done <- fmt.Errorf("the check panicked: %v", p)
+				}
+			}()
+			done <- check.Func(ctx)
 		}()
-		done <- check.Func(ctx)
-	}()
+	case <-ctx.Done():
+	}
 	select {
 	case err := <-done:
 		return err

@@ -110,6 +110,24 @@ func TestAHangingCheckFailsAfterTwoSeconds(t *testing.T) {
 	})
 }
 
+// However long a dependency hangs, it is asked once, and again when it answers.
+func TestHangingChecksDoNotAddUp(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var calls atomic.Int64
+		hang := make(chan struct{})
+		c := start(t, Check{"store", func(context.Context) error { calls.Add(1); <-hang; return nil }})
+		testkit.Advance(time.Hour)
+		if n := calls.Load(); n != 1 || c.Ready() {
+			t.Errorf("%d checks hang, ready: %v", n, c.Ready())
+		}
+		close(hang)
+		testkit.Advance(5 * time.Second)
+		if n := calls.Load(); n < 2 || !c.Ready() {
+			t.Errorf("%d checks once it answers, ready: %v", n, c.Ready())
+		}
+	})
+}
+
 func TestAPanickingCheckFails(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		c := start(t, Check{"store", func(context.Context) error { panic("bug") }})
