@@ -19,7 +19,8 @@ type Pulse struct {
 	Alive func() bool
 	// Status is one line for people.
 	Status func() string
-	// Failed is told of messages that could not be sent.
+	// Failed is told that messages cannot be sent, once for as long as that
+	// lasts.
 	Failed func(error)
 }
 
@@ -36,17 +37,23 @@ func (n Notifier) Run(ctx context.Context, p Pulse) {
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	last := ""
+	last, failing := "", false
 	for {
 		var message []string
 		if n.watchdog > 0 && p.Alive() {
 			message = append(message, Watchdog)
 		}
-		if s := p.Status(); s != last {
-			last = s
-			message = append(message, "STATUS="+s)
+		status := p.Status()
+		if status != last {
+			message = append(message, "STATUS="+status)
 		}
-		if err := n.Notify(message...); err != nil {
+		switch err := n.Notify(message...); {
+		case err == nil:
+			if len(message) > 0 {
+				last, failing = status, false
+			}
+		case !failing:
+			failing = true
 			p.Failed(err)
 		}
 		select {

@@ -46,3 +46,40 @@ func TestPulse(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// A service manager that is away is told of once, and hears the status when it
+// is back.
+func TestPulseWithoutListener(t *testing.T) {
+	path := t.TempDir() + "/notify"
+	n, err := New(env(map[string]string{"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "20000"}), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked, failed atomic.Int64
+	again := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.Run(ctx, Pulse{
+			Alive: func() bool { return true },
+			Status: func() string {
+				if asked.Add(1) == 3 {
+					close(again)
+				}
+				return "fine"
+			},
+			Failed: func(error) { failed.Add(1) },
+		})
+	}()
+	<-again
+	conn := listen(t, path)
+	if got := receive(t, conn); got != "WATCHDOG=1\nSTATUS=fine" {
+		t.Errorf("the first message that arrives is %q", got)
+	}
+	cancel()
+	<-done
+	if n := failed.Load(); n != 1 {
+		t.Errorf("told of %d failures, want one", n)
+	}
+}
