@@ -4,12 +4,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -27,29 +25,24 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	state := cmp.Or(os.Getenv("SANDBOX_GATEWAY_STATE_DIR"), "/var/lib/sandbox-gateway")
-	token, err := os.ReadFile(state + "/admin.token")
+	// The gateway of this machine, or the one that the environment names.
+	options, err := sandbox.Discover()
 	if err != nil {
 		return err
 	}
-	client, err := sandbox.Dial(ctx, sandbox.Options{
-		Address: cmp.Or(os.Getenv("SANDBOX_GATEWAY"), "https://127.0.0.1:17670"),
-		CAFile:  state + "/ca.crt",
-		Token:   sandbox.Token(strings.TrimSpace(string(token))),
-	})
+	client, err := sandbox.Dial(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 
 	// Start something, wait until it is ready, go on.
-	_, err = client.CreateSandbox(ctx, &openshellv1.CreateSandboxRequest{
+	if _, err := client.CreateSandbox(ctx, &openshellv1.CreateSandboxRequest{
 		Name:             "hello-go",
 		Annotations:      map[string]string{"sandbox-agent.dev/driver": "local"},
 		Spec:             &openshellv1.SandboxSpec{Command: []string{"python3", "-m", "http.server", "8080", "--bind", "127.0.0.1"}},
 		ServiceExposures: []*openshellv1.SandboxServiceExposure{{TargetPort: 8080, ReadinessCheck: &openshellv1.HttpReadinessCheck{Path: "/"}}},
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	defer client.DeleteSandbox(ctx, &openshellv1.DeleteSandboxRequest{Name: "hello-go"})

@@ -3,15 +3,15 @@
 
 // Package sandbox is the Go client of a sandbox gateway: one connection, one
 // method for each call of the API, generated messages in and out. What it adds
-// by hand is little: dialling with a CA and a token, lists as iterators over
-// every page, errors by kind, and HealthOf, which reads health the way every
-// client must.
+// by hand is little: finding a gateway, dialling it with a CA and a token, lists
+// as iterators over every page, errors by kind, and HealthOf, which reads health
+// the way every client must.
 //
-//	client, err := sandbox.Dial(ctx, sandbox.Options{
-//		Address: "https://127.0.0.1:17670",
-//		CAFile:  "ca.crt",
-//		Token:   sandbox.Token(token),
-//	})
+//	options, err := sandbox.Discover() // or sandbox.Options{Address: …}
+//	if err != nil {
+//		return err
+//	}
+//	client, err := sandbox.Dial(ctx, options)
 //	if err != nil {
 //		return err
 //	}
@@ -37,6 +37,11 @@
 //			fmt.Println(s.Service.GetUrl(), s.Health().State)
 //		}
 //	}
+//
+// Discover finds a gateway in the environment, else that of this machine by the
+// client.json in its state directory; its token is sent to no other. FromStateDir
+// asks one directory, Search is for programs that have flags, too. They look when
+// they are called, and keep nothing.
 //
 // A Client is safe for concurrent use and belongs to whoever dialled it, who
 // closes it. Each call ends with its context; none has a time limit of its

@@ -5,9 +5,10 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -20,16 +21,12 @@ import (
 // Start something, wait until it is ready, go on.
 func ExampleClient_WaitService() {
 	ctx := context.Background()
-	token, err := os.ReadFile("/var/lib/sandbox-gateway/admin.token")
+	options, err := sandbox.Discover()
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(err) // which source is at fault
 		return
 	}
-	client, err := sandbox.Dial(ctx, sandbox.Options{
-		Address: "https://127.0.0.1:17670",
-		CAFile:  "/var/lib/sandbox-gateway/ca.crt",
-		Token:   sandbox.Token(strings.TrimSpace(string(token))),
-	})
+	client, err := sandbox.Dial(ctx, options)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -80,4 +77,31 @@ func ExampleClient_WatchServices() {
 			fmt.Println(s.Service.GetUrl(), "is gone")
 		}
 	}
+}
+
+// A program with a flag of its own, and something to say when there is no
+// gateway.
+func ExampleSearch() {
+	gateway := flag.String("gateway", "", "URL of the gateway")
+	flag.Parse()
+	found, err := sandbox.Search{
+		Address: sandbox.Named{Value: *gateway, By: "-gateway"},
+		Env:     os.Getenv,
+		Root:    os.Geteuid() == 0,
+	}.Find()
+	if wrong, ok := errors.AsType[*sandbox.DiscoveryError](err); ok && wrong.Fault == sandbox.FaultNoGateway {
+		fmt.Println("start a gateway, or name one with -gateway")
+		return
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := found.Dial(context.Background())
+	if err != nil {
+		fmt.Println(err) // "-gateway: …", if that is what cannot be used
+		return
+	}
+	defer client.Close()
+	fmt.Println("the gateway that", found.AddressFrom, "names")
 }
