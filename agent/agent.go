@@ -124,8 +124,8 @@ func (a *Agent) Run(ctx context.Context, hooks Hooks) (int, error) {
 	case <-ctx.Done():
 	}
 	asked := ctx.Err() != nil
-	call(hooks.Stopping)
 	a.checker.Drain()
+	call(hooks.Stopping)
 	grace := time.Duration(0) // what was relayed ended with the command
 	if asked {
 		grace = relayGrace
@@ -200,7 +200,6 @@ func (a *Agent) main(ctx context.Context) result {
 	if err != nil {
 		return result{max(code, 1), err}
 	}
-	a.cfg.Logger.Info("the command has ended", "code", code)
 	return result{code, nil}
 }
 

@@ -294,6 +294,24 @@ func TestStoppingEndsTheCommand(t *testing.T) {
 	}
 }
 
+// The end of a command is one line, and the agent is not ready before anybody
+// hears that it stops.
+func TestWhatEndsIsSaidOnce(t *testing.T) {
+	logger, said := levels(t)
+	a, err := New(Config{OpsListen: "127.0.0.1:0", Logger: logger, Command: &command.Config{Argv: []string{"true"}, Logger: logger}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopping := false
+	code, err := a.Run(t.Context(), Hooks{Stopping: func() { stopping = a.checker.Draining() }})
+	if code != 0 || err != nil || !stopping {
+		t.Errorf("%d %v, not ready when it stops: %v", code, err, stopping)
+	}
+	if log := said(); strings.Count(log, "ended") != 1 {
+		t.Errorf("it logs %q", log)
+	}
+}
+
 // The token of a file is read for each dial, and a renewed one is written back.
 func TestTheTokenOnTheWire(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")

@@ -6,6 +6,7 @@ package session
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -190,7 +191,6 @@ func (s *Server) watch(l *live) {
 			silence.Reset(ReportTimeout)
 		case <-silence.C:
 			silent = true
-			s.cfg.Logger.Warn("no report for 15 s", "sandbox_id", l.sandboxID, "session", l.id)
 			s.end(l)
 		case <-l.mux.Done():
 			open = false
@@ -201,7 +201,11 @@ func (s *Server) watch(l *live) {
 	delete(s.live, l.id)
 	s.mu.Unlock()
 	s.cfg.Metrics.ended(reason)
-	s.cfg.Logger.Info("session closed", "sandbox_id", l.sandboxID, "session", l.id, "reason", reason, "error", l.mux.Err())
+	level := slog.LevelInfo
+	if silent {
+		level = slog.LevelWarn // no report for 15 s
+	}
+	s.cfg.Logger.Log(context.Background(), level, "session closed", "sandbox_id", l.sandboxID, "session", l.id, "reason", reason, "error", l.mux.Err())
 }
 
 // end closes a session. Whoever asks finds no session from now on, however long

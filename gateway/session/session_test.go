@@ -4,8 +4,10 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -264,6 +266,25 @@ func TestASilentSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The end of a session is one line, and a warning where it was silent.
+func TestASilentSessionIsOneLine(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var log bytes.Buffer // to be read when nobody is left who writes
+		w := build(t, slog.New(slog.NewTextHandler(&log, nil)), newIdentity(t, time.Now))
+		w.agent(t, "instance-1")
+		testkit.Advance(ReportTimeout)
+		w.stop()
+		var lines []string
+		for line := range strings.Lines(log.String()) {
+			lines = append(lines, line)
+		}
+		if len(lines) != 2 || !strings.Contains(lines[0], `level=INFO msg="session opened"`) ||
+			!strings.Contains(lines[1], `level=WARN msg="session closed"`) || !strings.Contains(lines[1], "reason=silent") {
+			t.Errorf("it logs %q", lines)
+		}
+	})
 }
 
 // An agent that leaves is gone for whoever asks when its last report is taken,
