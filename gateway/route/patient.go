@@ -86,6 +86,12 @@ type writer struct {
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader begins the answer, or sends an interim one.
+func (w *writer) WriteHeader(status int) {
+	w.extend()
+	w.ResponseWriter.WriteHeader(status)
+}
+
 // Write writes as long as there is progress.
 func (w *writer) Write(b []byte) (int, error) {
 	w.extend()

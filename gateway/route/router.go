@@ -144,6 +144,7 @@ func (r *Router) service(w http.ResponseWriter, in *http.Request, name Name, ask
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	patiently := &writer{ResponseWriter: w, control: http.NewResponseController(w), router: r}
 	r.proxy.ServeHTTP(patiently, in.WithContext(context.WithValue(in.Context(), hopKey{}, h)))
+	patiently.extend() // the server writes the end, however long ago the rest was written
 }
 
 // rewrite makes the request that the service sees.
