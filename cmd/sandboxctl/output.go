@@ -164,9 +164,12 @@ func (m *marks) key(s string) string {
 	return long
 }
 
+// mergeKey is a word of YAML that the encoder takes for a string like any other.
+const mergeKey = "<<"
+
 // mark returns s, or the mark for it.
 func (m *marks) mark(s string) string {
-	if !strings.ContainsFunc(s, hidden) {
+	if s != mergeKey && !strings.ContainsFunc(s, hidden) {
 		return s
 	}
 	return m.replace(s)

@@ -25,6 +25,7 @@ func FuzzEncodings(f *testing.F) {
 	f.Add("escapedx0x", "\x00escapedx0x")
 	f.Add(": {}", "- |\n  x")
 	f.Add("true", "0x10")
+	f.Add("<<", "=")
 	f.Add(strings.Repeat("k", 2000)+"\x1b", strings.Repeat("k", 2000))
 	f.Fuzz(func(t *testing.T, a, b string) {
 		a, b = strings.ToValidUTF8(a, "?"), strings.ToValidUTF8(b, "?")
