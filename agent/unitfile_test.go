@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 )
 
 // systemd kills an agent that was asked to stop only if it hangs: the budget of
@@ -26,8 +28,8 @@ func TestUnitFileLeavesTimeToStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const margin = 5 * time.Second
-	if got, need := time.Duration(n)*time.Second, lastReport+relayGrace+margin; got < need {
-		t.Errorf("TimeoutStopSec is %v; last report, grace of the relays and margin are %v", got, need)
+	const margin = 3 * time.Second
+	if got, need := time.Duration(n)*time.Second, lastReport+relayGrace+obs.ShutdownTimeout+margin; got < need {
+		t.Errorf("TimeoutStopSec is %v; last report, grace of the relays, ops listener and margin are %v", got, need)
 	}
 }

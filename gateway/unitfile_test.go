@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 )
 
 // seconds returns a setting of the unit file that is a number of seconds.
@@ -32,8 +34,8 @@ func seconds(t *testing.T, unit, name string) time.Duration {
 // systemd kills a gateway that drains only if it hangs: the budget of the unit
 // file is larger than all that a drain may take.
 func TestUnitFileLeavesTimeToDrain(t *testing.T) {
-	const margin = 10 * time.Second // store, sessions, listeners
-	need := DefaultConfig().DrainGrace + StopTimeout + margin
+	const margin = 5 * time.Second // store, sessions
+	need := DefaultConfig().DrainGrace + StopTimeout + obs.ShutdownTimeout + margin
 	if got := seconds(t, "sandbox-gateway.service", "TimeoutStopSec"); got < need {
 		t.Errorf("TimeoutStopSec is %v; grace, graceful stop and margin are %v", got, need)
 	}

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// shutdownTimeout bounds how long ServeHTTP waits for requests under way.
-const shutdownTimeout = 5 * time.Second
+// ShutdownTimeout bounds how long ServeHTTP waits for requests under way.
+const ShutdownTimeout = 5 * time.Second
 
 // ServeHTTP serves h on l until ctx ends, then closes l and lets what was
-// accepted before be answered, within a few seconds. Where somebody else holds
+// accepted before be answered, within ShutdownTimeout. Where somebody else holds
 // the socket too, no connection is lost: what was not accepted waits there.
 func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
 	asked := &askers{conns: make(map[net.Conn]bool), changed: make(chan struct{}, 1)}
@@ -36,7 +36,7 @@ func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 	}
 	// Nothing is accepted any more. Shutdown would drop the connections whose
 	// request has not been read yet, so that they are answered first.
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer cancel()
 	srv.SetKeepAlivesEnabled(false)
 	asked.wait(bounded)
