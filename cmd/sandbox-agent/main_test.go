@@ -9,10 +9,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
 	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
@@ -209,6 +212,40 @@ func TestCheck(t *testing.T) {
 	for _, source := range []string{"CREDENTIALS_DIRECTORY=" + dir, "SANDBOX_AGENT_TOKEN=t"} {
 		if got := agentDoes([]string{source}, "check", "--gateway", "https://gateway.example:17690"); got.code != 0 {
 			t.Errorf("%s: %+v", source, got)
+		}
+	}
+}
+
+// The packaged configuration is valid, and every line that it shows as a
+// comment is a setting.
+func TestPackagedConfiguration(t *testing.T) {
+	b, err := os.ReadFile("../../packaging/config/sandbox-agent.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"as it is": string(b),
+		// Alone, since a gateway names the services.
+		"alone":          regexp.MustCompile(`(?m)^#(ops-listen:|log-level:|service:|  - )`).ReplaceAllString(string(b), "$1"),
+		"with a gateway": strings.ReplaceAll(regexp.MustCompile(`(?m)^#(gateway|token-file|sandbox|ops-listen|log-level):`).ReplaceAllString(string(b), "$1:"), "/etc/sandbox-agent/token", filepath.Join(dir, "token")),
+	} {
+		file := filepath.Join(dir, "config.yaml")
+		write(t, file, content)
+		cmd, o := &cobra.Command{}, options{}
+		o.register(cmd)
+		o.file = file
+		if err := o.load(cmd, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if o.agent.OpsListen != defaultOps || o.logLevel != "info" || o.logFormat != "journal" {
+			t.Errorf("%s: %+v", name, o)
+		}
+		if n := len(o.agent.Services); (name == "alone") != (n == 2) {
+			t.Errorf("%s: %d services", name, n)
+		}
+		if (name == "with a gateway") != (o.agent.Gateway == "https://gateway.example:17690") {
+			t.Errorf("%s: the gateway is %q", name, o.agent.Gateway)
 		}
 	}
 }

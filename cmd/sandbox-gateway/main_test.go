@@ -13,12 +13,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/sandbox-agent/sandbox-agent/gateway"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
 )
 
@@ -311,5 +316,33 @@ func TestStopDuringStart(t *testing.T) {
 	p.signals <- syscall.SIGTERM
 	if status := p.ended(); status != 0 {
 		t.Errorf("status %d: %s", status, p.stderr.String())
+	}
+}
+
+// The packaged configuration is valid, and what it shows as comments are the
+// defaults.
+func TestPackagedConfiguration(t *testing.T) {
+	b, err := os.ReadFile("../../packaging/config/sandbox-gateway.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile(`(?m)^#([a-z-]+:)`)
+	if n := len(shown.FindAll(b, -1)); n < 5 {
+		t.Fatalf("it shows %d settings", n)
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, shown.ReplaceAll(b, []byte("$1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd, o := &cobra.Command{}, options{}
+	o.register(cmd)
+	o.file = file
+	if err := o.load(cmd, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := gateway.DefaultConfig()
+	want.TLSNames = []string{"gateway.example", "192.0.2.7"}
+	if !reflect.DeepEqual(o.gateway, want) || o.logLevel != "info" || o.logFormat != "journal" {
+		t.Errorf("it shows %+v, %s and %s; the defaults are %+v", o.gateway, o.logLevel, o.logFormat, want)
 	}
 }
