@@ -32,7 +32,7 @@ type app struct {
 	terminal func(w io.Writer) (width int, ok bool)
 	// height returns how many lines that terminal has; 0 if nobody knows.
 	height func(w io.Writer) int
-	// launch runs another program and waits for its end.
+	// launch starts another program and waits for a moment whether it fails.
 	launch func(ctx context.Context, name string, args ...string) error
 
 	flags globals

@@ -5,14 +5,20 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // T21: whoever connects to the local port has the service, byte for byte, and
@@ -133,6 +139,38 @@ func TestServiceOpen(t *testing.T) {
 	f.launchErr = errors.New("no display")
 	if r := f.run(t, "service", "open", "web", "docs", "--browser"); r.code != exitFailed || r.out != url+"\n" || !strings.Contains(r.err, "BROWSER") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A browser that does not end at once goes on when the command has ended; one
+// that fails says so.
+func TestLaunch(t *testing.T) {
+	if err := launch(t.Context(), "sh", "-c", "exit 3"); err == nil {
+		t.Error("a failure was not noticed")
+	}
+	if err := launch(t.Context(), "/nowhere/browser"); err == nil {
+		t.Error("a program that is not there was not noticed")
+	}
+	fifo, said := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "said")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := launch(ctx, "sh", "-c", `read url < "$1" && echo "$url" > "$2.new" && mv "$2.new" "$2"`, "-", fifo, said); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(fifo, []byte("alive\n"), 0); err != nil { // waits for the program
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if b, err := os.ReadFile(said); err == nil && string(b) == "alive\n" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it did not go on")
+		}
+		runtime.Gosched()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os/exec"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,6 +65,25 @@ func (a *app) browse(ctx context.Context, address string) error {
 	return nil
 }
 
+// launchWatch is how long a program may take to fail. Some open the page and
+// end, others are the browser.
+const launchWatch = 2 * time.Second
+
+// launch starts another program, and returns its error or, if it goes on, nil.
 func launch(ctx context.Context, name string, args ...string) error {
-	return exec.CommandContext(ctx, name, args...).Run()
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	watch := time.NewTimer(launchWatch)
+	defer watch.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-watch.C:
+	case <-ctx.Done():
+	}
+	return nil
 }
