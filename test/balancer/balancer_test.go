@@ -257,13 +257,12 @@ func (f *fleet) get(transport *http.Transport) func(context.Context) error {
 
 // getService returns a request through the balancer's API frontend.
 func (f *fleet) getService(name string) func(context.Context) error {
-	token, err := os.ReadFile(filepath.Join(f.beds[0].State, "admin.token"))
+	options, err := sandbox.FromStateDir(f.beds[0].State)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	client, err := sandbox.Dial(f.t.Context(), sandbox.Options{
-		Address: "https://" + f.api, CAFile: filepath.Join(f.beds[0].State, "ca.crt"), Token: sandbox.Token(strings.TrimSpace(string(token))),
-	})
+	options.Address = "https://" + f.api // all of them have one authority and one token
+	client, err := sandbox.Dial(f.t.Context(), options)
 	if err != nil {
 		f.t.Fatal(err)
 	}

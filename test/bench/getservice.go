@@ -5,10 +5,7 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
@@ -55,17 +52,11 @@ func getService(b *bench) error {
 
 // dial connects the Go SDK to the bed's gateway.
 func (b *bench) dial() (*sandbox.Client, error) {
-	c, err := b.bed.Client()
+	options, err := sandbox.FromStateDir(b.bed.State)
 	if err != nil {
 		return nil, err
 	}
-	token, err := os.ReadFile(filepath.Join(b.bed.State, "admin.token"))
-	if err != nil {
-		return nil, err
-	}
-	return sandbox.Dial(b.ctx, sandbox.Options{
-		Address: c.API, CAFile: filepath.Join(b.bed.State, "ca.crt"), Token: sandbox.Token(strings.TrimSpace(string(token))),
-	})
+	return sandbox.Dial(b.ctx, options)
 }
 
 // latencies returns the sorted durations of calls.

@@ -5,10 +5,7 @@ package browser
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
@@ -19,17 +16,11 @@ import (
 func TestMany(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	c, err := s.bed.Client()
+	options, err := sandbox.FromStateDir(s.bed.State)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := os.ReadFile(filepath.Join(s.bed.State, "admin.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := sandbox.Dial(t.Context(), sandbox.Options{
-		Address: c.API, CAFile: filepath.Join(s.bed.State, "ca.crt"), Token: sandbox.Token(strings.TrimSpace(string(token))),
-	})
+	client, err := sandbox.Dial(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

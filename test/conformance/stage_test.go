@@ -62,11 +62,11 @@ func newStage(t *testing.T) *stage {
 	}
 	tokenFile, caFile := filepath.Join(bed.State, "admin.token"), filepath.Join(bed.State, "ca.crt")
 	s.env = append(os.Environ(), "SANDBOX_GATEWAY_STATE_DIR="+bed.State, "SANDBOX_GATEWAY="+at.API, "SANDBOX_TOKEN_FILE="+tokenFile, "SANDBOX_CA_FILE="+caFile)
-	token, err := os.ReadFile(tokenFile)
+	options, err := sandbox.FromStateDir(bed.State)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.own, err = sandbox.Dial(t.Context(), sandbox.Options{Address: at.API, CAFile: caFile, Token: sandbox.Token(strings.TrimSpace(string(token)))})
+	s.own, err = sandbox.Dial(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,13 +107,11 @@ func (s *site) startAgent(args ...string) {
 
 // dial returns a client of the API.
 func (s *site) dial() (*sandbox.Client, error) {
-	token, err := os.ReadFile(filepath.Join(s.State, "admin.token"))
+	options, err := sandbox.FromStateDir(s.State)
 	if err != nil {
 		return nil, err
 	}
-	return sandbox.Dial(s.ctx, sandbox.Options{
-		Address: s.at.API, CAFile: filepath.Join(s.State, "ca.crt"), Token: sandbox.Token(strings.TrimSpace(string(token))),
-	})
+	return sandbox.Dial(s.ctx, options)
 }
 
 // client returns a client that ends with the test.
