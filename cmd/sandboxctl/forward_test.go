@@ -16,9 +16,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 )
 
 // T21: whoever connects to the local port has the service, byte for byte, and
@@ -82,6 +85,48 @@ func TestServiceForwardSurvives(t *testing.T) {
 	w.end()
 	if code := <-w.exit; code != exitDone || strings.Count(w.errs.String(), "a connection failed: ") != 2 {
 		t.Errorf("exit %d, said %q", code, w.errs)
+	}
+}
+
+// poor is a listener that runs out of descriptors before its first connection.
+type poor struct {
+	net.Listener
+	short atomic.Int32
+}
+
+func (p *poor) Accept() (net.Conn, error) {
+	if p.short.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return p.Listener.Accept()
+}
+
+// Too many connections for this process fail none of those that are open, and
+// are said once.
+func TestServiceForwardOutOfDescriptors(t *testing.T) {
+	f := newFixture(t)
+	f.fill()
+	var errs bytes.Buffer
+	a := f.app(io.Discard, &errs)
+	l, err := listenLocal(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scarce := &poor{Listener: l}
+	scarce.short.Store(3)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- a.forward(ctx, nil, scarce, &sandboxv1.ForwardTarget{})
+	}()
+	for deadline := time.Now().Add(10 * time.Second); scarce.short.Load() >= 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not accept again")
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil || strings.Count(errs.String(), "too many open files") != 1 {
+		t.Errorf("%v, said %q", err, errs.String())
 	}
 }
 

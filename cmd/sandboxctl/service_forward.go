@@ -98,25 +98,60 @@ func (a *app) forward(ctx context.Context, c *sandbox.Client, l net.Listener, ta
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	for {
+	fail := func(text string) {
+		speaking.Lock()
+		defer speaking.Unlock()
+		a.note("sandboxctl: a connection failed: %s", text)
+	}
+	for short := false; ; {
 		conn, err := l.Accept()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil // interrupted, which is how it ends
-		}
-		if err != nil {
+		case exhausted(err): // those that are open go on, and give back what they have
+			if !short {
+				fail(err.Error() + "; it waits until others have ended")
+			}
+			short = true
+			pause(ctx, acceptPause)
+			continue
+		case err != nil:
 			return fmt.Errorf("accept: %w", err)
 		}
+		short = false
 		wg.Go(func() {
 			err := tunnel(ctx, c, conn, target)
 			if err != nil && ctx.Err() == nil {
-				speaking.Lock()
-				a.note("sandboxctl: a connection failed: %s", judge(err, a.where, time.Duration(a.flags.timeout)).text)
-				speaking.Unlock()
+				fail(judge(err, a.where, time.Duration(a.flags.timeout)).text)
 			}
 			if err != nil {
 				reset(conn.(*net.TCPConn))
 			}
 		})
+	}
+}
+
+// acceptPause is how long a listener waits for what there was too little of.
+const acceptPause = 100 * time.Millisecond
+
+// exhausted reports whether something has run out that comes back by itself:
+// descriptors, memory.
+func exhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
