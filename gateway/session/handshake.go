@@ -6,7 +6,6 @@ package session
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -201,11 +200,12 @@ func (s *Server) watch(l *live) {
 	delete(s.live, l.id)
 	s.mu.Unlock()
 	s.cfg.Metrics.ended(reason)
-	level := slog.LevelInfo
-	if silent {
-		level = slog.LevelWarn // no report for 15 s
+	attrs := []any{"sandbox_id", l.sandboxID, "session", l.id, "reason", reason, "error", l.mux.Err()}
+	if silent { // no report for 15 s
+		s.cfg.Logger.Warn("session closed", attrs...)
+		return
 	}
-	s.cfg.Logger.Log(context.Background(), level, "session closed", "sandbox_id", l.sandboxID, "session", l.id, "reason", reason, "error", l.mux.Err())
+	s.cfg.Logger.Info("session closed", attrs...)
 }
 
 // end closes a session. Whoever asks finds no session from now on, however long
