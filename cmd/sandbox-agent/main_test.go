@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
 	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
@@ -247,5 +248,24 @@ func TestPackagedConfiguration(t *testing.T) {
 		if (name == "with a gateway") != (o.agent.Gateway == "https://gateway.example:17690") {
 			t.Errorf("%s: the gateway is %q", name, o.agent.Gateway)
 		}
+	}
+}
+
+// Every flag is explained in the document.
+func TestFlagsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(b), "## The agent in a sandbox")
+	var o options
+	cmd, status := &cobra.Command{}, statusCommand(nil, &outcome{})
+	o.register(cmd)
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), status.Flags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(page, "`--"+f.Name) {
+				t.Errorf("docs/operations.md has no line for --%s", f.Name)
+			}
+		})
 	}
 }

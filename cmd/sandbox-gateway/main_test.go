@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
@@ -345,4 +346,19 @@ func TestPackagedConfiguration(t *testing.T) {
 	if !reflect.DeepEqual(o.gateway, want) || o.logLevel != "info" || o.logFormat != "journal" {
 		t.Errorf("it shows %+v, %s and %s; the defaults are %+v", o.gateway, o.logLevel, o.logFormat, want)
 	}
+}
+
+// Every flag is explained in the document.
+func TestFlagsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, o := &cobra.Command{}, options{}
+	o.register(cmd)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(string(b), "`--"+f.Name+"`") {
+			t.Errorf("docs/operations.md has no line for --%s", f.Name)
+		}
+	})
 }

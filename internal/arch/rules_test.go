@@ -27,6 +27,7 @@ var rules = []struct {
 	{"bans", checkBans},
 	{"waits", checkWaits},
 	{"logs", checkLogs},
+	{"log documents", checkLogDocs},
 	{"errors", checkErrors},
 	{"tests", checkTests},
 	{"purity", checkPurity},

@@ -36,7 +36,18 @@ func textSpecimens() []specimen {
 			"a/a.go", imports("a", "example.com/a/v2/sub"), dependencyDoc, doc,
 		}
 	}
+	logged := func(statement, message string) []string {
+		return []string{
+			"agent/a.go", "package agent\n\nfunc f(l T) { " + statement + " }\n", "probe/p.go", "package probe\n\nfunc f(l T) { l.log.Info(`elsewhere`) }\n",
+			operationsDoc, "# Page\n\n## What the logs say\n\n| message | what |\n| `" + message + "` (with `error`) | it |\n\n## More\n\n| `other` |\n",
+		}
+	}
 	return []specimen{
+		{"log documents", "missing", logged("l.log.Warn(`it broke`); l.log.Info(`fine`)", "fine"), "\"it broke\" is not in docs/operations.md"},
+		{"log documents", "gone", logged("l.log.Debug(`fine`)", "fine"), "nobody logs \"fine\""},
+		{"log documents", "elsewhere", logged("l.log.Log(c, level, message); l.log.Info(`fine`)", "fine"), "nobody can search for it"},
+		{"log documents", "good", logged("l.log.Log(c, level, `fine`)", "fine"), ""},
+
 		{"purity", "clock", pureTree(judge, body(`"time"`, "time.Now()")), "time.Now: a decision is told the time"},
 		{"purity", "lock", pureTree(judge, body(`"sync"`, "")), "imports sync"},
 		{"purity", "wire", pureTree(judge, body(`"google.golang.org/grpc/codes"`, "")), "imports google.golang.org/grpc/codes"},
