@@ -18,7 +18,7 @@ import (
 type entrance struct {
 	net.Listener
 	mu      sync.Mutex
-	closed  bool              // Accept has failed: nobody comes any more
+	closed  bool              // Accept has failed last: nobody comes any more
 	outside map[net.Conn]bool // accepted, the handshake has not begun
 	changed chan struct{}     // size 1
 }
@@ -32,8 +32,8 @@ func (e *entrance) Accept() (net.Conn, error) {
 	c, err := e.Listener.Accept()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.closed = e.closed || err != nil // for a while only, where descriptors run out
 	if err != nil {
-		e.closed = true
 		e.signal()
 		return nil, err
 	}
