@@ -32,7 +32,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 	c, err := e.Listener.Accept()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed = e.closed || err != nil // for a while only, where descriptors run out
+	e.closed = err != nil // for a while only, where descriptors run out
 	if err != nil {
 		e.signal()
 		return nil, err
