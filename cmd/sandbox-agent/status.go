@@ -95,8 +95,12 @@ func printStatus(w io.Writer, s agent.Status) error {
 			check = "(any answer)"
 		}
 		check = plain(check)
-		fmt.Fprintf(t, "%q\t%d\t%s\t%s\t%s\t%s\t%.1fs\t%.1fms\t%s\n", svc.Name, svc.Port, check, plain(svc.State), dash(svc.Reason),
-			code(svc.Code), svc.Age, svc.Latency*1000, dash(svc.Address))
+		age, latency := "-", "-"
+		if svc.Reason != "" { // otherwise there was no attempt yet
+			age, latency = fmt.Sprintf("%.1fs", svc.Age), fmt.Sprintf("%.1fms", svc.Latency*1000)
+		}
+		fmt.Fprintf(t, "%q\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", svc.Name, svc.Port, check, plain(svc.State), dash(svc.Reason),
+			code(svc.Code), age, latency, dash(svc.Address))
 	}
 	return t.Flush()
 }

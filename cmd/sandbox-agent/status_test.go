@@ -50,7 +50,7 @@ func TestStatusTable(t *testing.T) {
 	const services = `SERVICE   PORT   CHECK          STATE       REASON    CODE   AGE    LATENCY   ADDRESS
 ""        8080   (any answer)   HEALTHY     OK        404    1.2s   1.2ms     127.0.0.1
 "api"     9000   /readyz        UNHEALTHY   Refused   -      2.0s   0.0ms     -
-"new"     1      (any answer)   UNKNOWN     -         -      0.0s   0.0ms     -
+"new"     1      (any answer)   UNKNOWN     -         -      -      -         -
 `
 	for name, c := range map[string]struct {
 		edit func(*agent.Status)
