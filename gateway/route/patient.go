@@ -86,9 +86,13 @@ type writer struct {
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader begins the answer, or sends an interim one.
+// WriteHeader begins the answer, or sends an interim one. The server would guess
+// the type of one that says none.
 func (w *writer) WriteHeader(status int) {
 	w.extend()
+	if h := w.Header(); len(h["Content-Type"]) == 0 {
+		h["Content-Type"] = nil
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -127,4 +128,24 @@ func TestSilenceIsNoEnd(t *testing.T) {
 		testkit.Wait()
 		router.Close()
 	})
+}
+
+// The gateway does not guess what an answer is, as a server does whose answer's
+// head and body are there together.
+func TestNoContentType(t *testing.T) {
+	router := &Router{patience: mux.RelayPatience()}
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		w := &writer{ResponseWriter: rw, control: http.NewResponseController(rw), router: router}
+		w.WriteHeader(http.StatusOK)
+		_, _ = io.WriteString(w, "<html></html>")
+	}))
+	defer front.Close()
+	resp, err := front.Client().Get(front.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body := text(t, resp.Body); body != "<html></html>" || len(resp.Header["Content-Type"]) > 0 {
+		t.Errorf("%v %q", resp.Header, body)
+	}
 }

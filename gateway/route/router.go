@@ -5,6 +5,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -169,8 +170,14 @@ func (r *Router) rewrite(p *httputil.ProxyRequest) {
 	localOrigin(p.Out.Header, h.upstream(), h.source, p.In.Host)
 }
 
+// errStatus is of a response that is none.
+var errStatus = errors.New("the status is below 100")
+
 // modify makes the response that the client sees.
 func (r *Router) modify(resp *http.Response) error {
+	if resp.StatusCode < 100 {
+		return errStatus
+	}
 	h := hopOf(resp.Request.Context())
 	proto := "http://"
 	if h.in.TLS != nil {

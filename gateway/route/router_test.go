@@ -174,6 +174,7 @@ func TestProblems(t *testing.T) {
 		{"Closed", 502, func(w *world) { w.dial = speak("") }, host, "closed the connection without an answer"},
 		{"BadResponse", 502, func(w *world) { w.dial = speak("SSH-2.0-x\r\n\r\n") }, host, "not a proper HTTP/1.1 response"},
 		{"BadResponse", 502, func(w *world) { w.dial = speak("HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n") }, host, "not a proper HTTP/1.1 response"},
+		{"BadResponse", 502, func(w *world) { w.dial = speak("HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n") }, host, "not a proper HTTP/1.1 response"},
 		{"Disconnected", 502, func(w *world) { _ = w.session.Close() }, host, "is not connected"},
 	} {
 		w.set(func(w *world) {
