@@ -119,8 +119,12 @@ func (g *Gateway) wire() {
 	}
 	external, local := runtime.NewExternal(rc), runtime.NewLocal(rc)
 	g.drivers = map[string]runtime.Driver{external.Name(): external, local.Name(): local}
+	patience := time.Duration(0)
+	if !g.cfg.DatabaseURL.IsZero() { // which replicas may share
+		patience = lifecycle.OpTimeout
+	}
 	g.lifecycle = lifecycle.New(lifecycle.Config{
-		Store: g.store, Drivers: g.drivers, Issue: g.identity.Issue,
+		Patience: patience, Store: g.store, Drivers: g.drivers, Issue: g.identity.Issue,
 		Disconnect: func(id string) { g.sessions.Close(id) }, Cache: cache, Logger: g.logger,
 	})
 	grpcHealth := newGRPCHealth(g.checker, openshellv1.OpenShell_ServiceDesc.ServiceName, sandboxv1.ServiceHealthWatch_ServiceDesc.ServiceName, sandboxv1.ServiceForward_ServiceDesc.ServiceName)

@@ -28,8 +28,8 @@ var (
 	ErrNotAdmitted = errors.New("the sandbox does not admit this session")
 )
 
-// opTimeout bounds an operation that goes on after its caller has left.
-const opTimeout = time.Minute
+// OpTimeout bounds an operation that goes on after its caller has left.
+const OpTimeout = time.Minute
 
 // Config is what a Manager works with.
 type Config struct {
@@ -40,6 +40,10 @@ type Config struct {
 	// Disconnect ends the session of a sandbox.
 	Disconnect func(sandboxID string)
 	Cache      *health.Cache
+	// Patience is for how long Recover leaves an operation that it did not begin
+	// to whoever may be at it: another gateway with the same store. OpTimeout if
+	// there may be one; 0: nobody else is.
+	Patience time.Duration
 	// Now supplies the instants that are stored; nil means time.Now.
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -84,7 +88,7 @@ func (m *Manager) cutOff() {
 // begin returns a context for work that goes on when the caller leaves, and
 // its end.
 func (m *Manager) begin(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), OpTimeout)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ops[ctx] = cancel

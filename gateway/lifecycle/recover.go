@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/runtime"
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
@@ -16,34 +17,60 @@ import (
 
 // Recover takes over after a restart: drivers adopt what should be running,
 // and operations that were cut off are finished. Operations may be under way
-// meanwhile.
+// meanwhile; those that another gateway may be at are looked at again after
+// Patience.
 func (m *Manager) Recover(ctx context.Context) error {
 	all, err := m.cfg.Store.Sandboxes(ctx, store.SandboxQuery{})
 	if err != nil {
 		return err
 	}
 	errs := []error{m.adopt(ctx, all)}
+	var later []store.Sandbox
 	for _, s := range all {
-		switch s.Lifecycle {
-		case store.Stopping, store.Deleting, store.Creating:
-			if err := m.finish(ctx, s.ID); err != nil {
-				errs = append(errs, fmt.Errorf("sandbox %s/%s: %w", s.Workspace, s.Name, err))
-			}
+		switch {
+		case !unfinished(s):
+		case m.others(s):
+			later = append(later, s)
+		default:
+			errs = append(errs, m.finish(ctx, s))
 		}
+	}
+	if len(later) == 0 {
+		return errors.Join(errs...)
+	}
+	patience := time.NewTimer(m.cfg.Patience)
+	defer patience.Stop()
+	select {
+	case <-patience.C:
+	case <-ctx.Done():
+		return errors.Join(append(errs, ctx.Err())...)
+	}
+	for _, s := range later {
+		errs = append(errs, m.finish(ctx, s))
 	}
 	return errors.Join(errs...)
 }
 
+// unfinished reports whether an operation on a sandbox has begun and not ended.
+func unfinished(s store.Sandbox) bool {
+	return s.Lifecycle == store.Stopping || s.Lifecycle == store.Deleting || s.Lifecycle == store.Creating
+}
+
+// others reports whether another gateway may be at the operation.
+func (m *Manager) others(s store.Sandbox) bool { return m.cfg.Now().Sub(s.Changed) < m.cfg.Patience }
+
 // finish completes what was asked of a sandbox, in its turn: somebody may have
 // asked for something else since it was listed.
-func (m *Manager) finish(ctx context.Context, id string) error {
-	_, _, err := m.operate(ctx, store.Request{}, id, func(ctx context.Context) ([]byte, bool, error) {
-		s, err := m.cfg.Store.SandboxByID(ctx, id)
+func (m *Manager) finish(ctx context.Context, listed store.Sandbox) error {
+	_, _, err := m.operate(ctx, store.Request{}, listed.ID, func(ctx context.Context) ([]byte, bool, error) {
+		s, err := m.cfg.Store.SandboxByID(ctx, listed.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return nil, false, nil
 		case err != nil:
 			return nil, false, err
+		case m.others(s):
+			return nil, false, nil
 		case s.Lifecycle == store.Stopping:
 			return m.stop(ctx, store.Request{}, s, discard)
 		case s.Lifecycle == store.Deleting || s.Lifecycle == store.Creating:
@@ -51,7 +78,10 @@ func (m *Manager) finish(ctx context.Context, id string) error {
 		}
 		return nil, false, nil
 	})
-	return err
+	if err != nil {
+		return fmt.Errorf("sandbox %s/%s: %w", listed.Workspace, listed.Name, err)
+	}
+	return nil
 }
 
 // adopt makes the drivers take over what should be running. It has the turns

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/runtime"
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
@@ -135,6 +136,40 @@ func TestRecoverLooksAgain(t *testing.T) {
 	}
 	if l := w.get(s.ID).Lifecycle; l != store.Running {
 		t.Errorf("stored %q", l)
+	}
+}
+
+// T26: what another gateway with the same store is at is left to it; what it has
+// left behind is finished.
+func TestRecoverLeavesOthersTheirOperations(t *testing.T) {
+	w := newWorld(t)
+	w.put("creating", func(s *store.Sandbox) { s.Lifecycle = store.Creating })
+	w.put("deleting", func(s *store.Sandbox) { s.Lifecycle = store.Deleting })
+	w.put("cut-off", func(s *store.Sandbox) { s.Lifecycle, s.Changed = store.Creating, time.Now().Add(-2*time.Hour) })
+	w.cfg.Patience = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	recovered := make(chan error, 1)
+	go func() { recovered <- w.Recover(ctx) }()
+	eventually(t, "what was cut off is gone", func() bool { return len(w.sandboxes()) == 2 })
+	cancel()
+	if err := <-recovered; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if got, want := w.sandboxes(), []string{"creating creating", "deleting deleting"}; !slices.Equal(got, want) {
+		t.Errorf("stored %q, want %q", got, want)
+	}
+	w.cfg.Patience = 300 * time.Millisecond
+	again := w.put("again", func(s *store.Sandbox) { s.Lifecycle = store.Deleting })
+	// Somebody begins once more while Recover waits.
+	go func() { recovered <- w.Recover(t.Context()) }()
+	if _, err := w.update(t.Context(), again.ID, func(s *store.Sandbox) { s.Changed = time.Now().Add(time.Hour) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-recovered; err != nil {
+		t.Error(err)
+	}
+	if got, want := w.sandboxes(), []string{"again deleting"}; !slices.Equal(got, want) {
+		t.Errorf("stored %q, want %q", got, want)
 	}
 }
 
