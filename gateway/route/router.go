@@ -170,13 +170,19 @@ func (r *Router) rewrite(p *httputil.ProxyRequest) {
 	localOrigin(p.Out.Header, h.upstream(), h.source, p.In.Host)
 }
 
-// errStatus is of a response that is none.
-var errStatus = errors.New("the status is below 100")
+// Errors of responses that are none.
+var (
+	errStatus = errors.New("the status is below 100")
+	errSwitch = errors.New("a switch to a protocol that was not asked for")
+)
 
 // modify makes the response that the client sees.
 func (r *Router) modify(resp *http.Response) error {
-	if resp.StatusCode < 100 {
+	switch {
+	case resp.StatusCode < 100:
 		return errStatus
+	case resp.StatusCode == http.StatusSwitchingProtocols && !switches(resp):
+		return errSwitch // the proxy would refuse it, too, and keep the relay
 	}
 	h := hopOf(resp.Request.Context())
 	proto := "http://"

@@ -134,6 +134,23 @@ func repeatable(r *http.Request) bool {
 		!strings.EqualFold(scheme, "NTLM") && !strings.EqualFold(scheme, "Negotiate")
 }
 
+// switches reports whether a response switches to the protocol that its request
+// asks for.
+func switches(resp *http.Response) bool {
+	asked, to := resp.Request.Header.Get("Upgrade"), resp.Header.Get("Upgrade")
+	if asked == "" || len(asked) != len(to) || !strings.EqualFold(asked, to) {
+		return false
+	}
+	for _, line := range resp.Header["Connection"] {
+		for option := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.Trim(option, " \t"), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (t *transport) close() {
 	t.kept.CloseIdleConnections()
 	t.single.CloseIdleConnections()

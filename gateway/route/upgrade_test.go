@@ -5,6 +5,7 @@ package route
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -81,6 +82,49 @@ func TestUpgrade(t *testing.T) {
 		_ = c.CloseWrite()
 		if got := <-heard; got != "farewell" {
 			t.Errorf("the service hears %q", got)
+		}
+	}
+}
+
+// A switch that nobody has asked for is no answer, and its relay ends.
+func TestUpgradeThatWasNotAskedFor(t *testing.T) {
+	w := newWorld(t, nil)
+	over := make(chan error, 1)
+	answer := ""
+	w.dial = func(context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() {
+			defer func() { _ = far.Close() }()
+			br := bufio.NewReader(far)
+			if _, err := http.ReadRequest(br); err == nil {
+				_, _ = io.WriteString(far, "HTTP/1.1 101 x\r\n"+answer+"\r\n")
+			}
+			_, err := br.ReadByte()
+			over <- err
+		}()
+		return closeOnly{near}, nil
+	}
+	for _, tt := range []struct{ asked, answer string }{
+		{"", "Connection: Upgrade\r\nUpgrade: websocket\r\n"},
+		{"", ""},
+		{"websocket", "Connection: Upgrade\r\nUpgrade: other\r\n"},
+		{"websocket", "Connection: Upgrades\r\nUpgrade: websocket\r\n"},
+		{"websocket", "Upgrade: websocket\r\n"},
+		{"websoc\x6bet", "Connection: Upgrade\r\nUpgrade: websoc\u212aet\r\n"},
+	} {
+		answer = tt.answer
+		headers := []string{}
+		if tt.asked != "" {
+			headers = []string{"Connection", "Upgrade", "Upgrade", tt.asked}
+		}
+		resp := w.do("GET", "/", nil, headers...)
+		if resp.StatusCode != 502 || resp.Header.Get(ErrorHeader) != "BadResponse" {
+			t.Errorf("%+v: %d %v", tt, resp.StatusCode, resp.Header)
+		}
+		select {
+		case <-over:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%+v: the relay stays", tt)
 		}
 	}
 }
