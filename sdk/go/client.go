@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"google.golang.org/grpc"
@@ -176,7 +175,7 @@ func authorities(o Options) (*x509.CertPool, error) {
 		if len(o.CA) > 0 {
 			return nil, &OptionError{"CA", errTwoCAs}
 		}
-		b, err := os.ReadFile(o.CAFile)
+		b, err := readBounded(o.CAFile, authoritiesFile)
 		if err != nil {
 			return nil, &OptionError{"CAFile", err}
 		}

@@ -4,6 +4,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -105,16 +106,38 @@ func TestDialTLS(t *testing.T) {
 	}
 }
 
+// sandboxCA is the certificate of an authority, PEM.
+func sandboxCA(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	sandboxtest.StartTLS(t, sandboxtest.New(sandboxtest.Options{}), dir)
+	b, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func TestDialOptions(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.crt")
 	if err := os.WriteFile(empty, []byte("not PEM"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	certificate := sandboxCA(t)
+	many, tooMany := filepath.Join(dir, "many.crt"), filepath.Join(dir, "too-many.crt")
+	for name, size := range map[string]int{many: 300 << 10, tooMany: 1<<20 + 1} { // as a system has them, and beyond
+		if err := os.WriteFile(name, bytes.Repeat(certificate, size/len(certificate)+1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct {
 		o     sandbox.Options
 		field string // empty: accepted
 	}{
+		{sandbox.Options{Address: "https://h", CAFile: many}, ""},
+		{sandbox.Options{Address: "https://h", CAFile: tooMany}, "CAFile"},
+		{sandbox.Options{Address: "https://h", CAFile: "/dev/zero"}, "CAFile"},
 		{sandbox.Options{Address: "https://gateway.example"}, ""},
 		{sandbox.Options{Address: "http://127.0.0.1:1"}, ""},
 		{sandbox.Options{Address: "http://10.0.0.1:1", Insecure: true, Token: "t"}, ""},

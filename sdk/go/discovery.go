@@ -100,22 +100,29 @@ func (f Found) blame(err error) error {
 	return &DiscoveryError{Fault: FaultValue, Source: source, Err: fmt.Errorf("%s: %w", value, wrong.Err)}
 }
 
-// smallFile bounds the files that are read: all of them fit in a page or two.
-const smallFile = 64 << 10
+// smallFile bounds a token and a client.json, which fit in a page or two;
+// authoritiesFile a file of authorities, of which a system has some hundred.
+const (
+	smallFile       = 64 << 10
+	authoritiesFile = 1 << 20
+)
 
 // readSmall reads a file, or a pipe, of at most smallFile bytes.
-func readSmall(name string) ([]byte, error) {
+func readSmall(name string) ([]byte, error) { return readBounded(name, smallFile) }
+
+// readBounded reads a file, or a pipe, of at most so many bytes.
+func readBounded(name string, most int) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, smallFile+1))
+	b, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > smallFile {
-		return nil, fmt.Errorf("%s: is larger than %d KiB", name, smallFile>>10)
+	if len(b) > most {
+		return nil, fmt.Errorf("%s: is larger than %d KiB", name, most>>10)
 	}
 	return b, nil
 }

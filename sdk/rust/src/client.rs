@@ -13,6 +13,7 @@ use tonic::{Request, Status};
 use crate::address::Address;
 use crate::api::openshell::v1::open_shell_client::OpenShellClient;
 use crate::api::sandbox::v1::service_health_watch_client::ServiceHealthWatchClient;
+use crate::discovery::read_bounded;
 use crate::error::OptionError;
 use crate::token::Token;
 
@@ -130,7 +131,7 @@ impl Options {
             Some(_) if !self.ca.is_empty() => {
                 return Err(wrong("is set together with ca: give one of them"));
             }
-            Some(file) => std::fs::read(file)
+            Some(file) => read_bounded(file, AUTHORITIES)
                 .map_err(|err| OptionError::new("ca_file", format!("{}: {err}", file.display())))?,
         };
         if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") {
@@ -139,6 +140,9 @@ impl Options {
         Ok(tls.ca_certificate(Certificate::from_pem(pem)))
     }
 }
+
+/// The largest file of authorities: of those a system has some hundred.
+const AUTHORITIES: usize = 1 << 20;
 
 /// Sets what is the same for every gateway.
 pub(crate) fn tuned(endpoint: Endpoint) -> Endpoint {
@@ -254,6 +258,10 @@ mod tests {
             (
                 Options::new("https://h").ca_file("/none"),
                 "option ca_file: /none: ",
+            ),
+            (
+                Options::new("https://h").ca_file("/dev/zero"),
+                "option ca_file: /dev/zero: is larger than 1024 KiB",
             ),
             (
                 Options::new("https://h").ca_file(file),

@@ -235,15 +235,18 @@ fn is_root() -> bool {
 }
 
 fn read_small(file: &Path) -> io::Result<Vec<u8>> {
+    read_bounded(file, SMALL)
+}
+
+/// Reads a file, or a pipe, of at most so many bytes.
+pub(crate) fn read_bounded(file: &Path, most: usize) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(file)?
-        .take(SMALL as u64 + 1)
+        .take(most as u64 + 1)
         .read_to_end(&mut content)?;
-    if content.len() > SMALL {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "is larger than 64 KiB",
-        ));
+    if content.len() > most {
+        let fault = format!("is larger than {} KiB", most >> 10);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, fault));
     }
     Ok(content)
 }

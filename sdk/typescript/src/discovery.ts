@@ -39,7 +39,8 @@ export interface Target {
 export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>;
   uid: number;
-  readFile(name: string): Promise<string>;
+  /** Reads a file of at most so many bytes. */
+  readFile(name: string, most: number): Promise<string>;
 }
 
 interface Layer {
@@ -133,7 +134,7 @@ async function fromStateDir(o: GatewayOptions, around: Surroundings): Promise<La
   const name = join(dir, "client.json");
   let text: string;
   try {
-    text = await around.readFile(name);
+    text = await around.readFile(name, smallFile);
   } catch (cause) {
     const missing = (cause as NodeJS.ErrnoException).code === "ENOENT";
     const fault = missing ? `no gateway found in ${dir}: start one with \`sandbox-gateway serve\`, or give its address` : `cannot read ${name}`;
@@ -172,35 +173,37 @@ function stateDir(o: GatewayOptions, { env, uid }: Surroundings): string {
   return env["HOME"] ? join(env["HOME"], ".local", "state", "sandbox-gateway") : "";
 }
 
-async function file(name: string, from: string, what: string, around: Surroundings): Promise<string | undefined> {
+async function file(name: string, from: string, what: "authority" | "token", around: Surroundings): Promise<string | undefined> {
+  const most = what === "token" ? smallFile : authoritiesFile;
   if (name === "") {
     return undefined;
   }
   try {
-    return await around.readFile(name);
+    return await around.readFile(name, most);
   } catch (cause) {
     throw new OptionError(from, `cannot read the ${what} in ${name}`, { cause });
   }
 }
 
-/** All files that are read fit in a page or two. */
+/** A token and a client.json fit in a page or two; of authorities a system has some hundred. */
 const smallFile = 64 << 10;
+const authoritiesFile = 1 << 20;
 
 /** The process's own. */
 export function surroundings(): Surroundings {
-  return { env: process.env, uid: process.geteuid?.() ?? -1, readFile: readSmall };
+  return { env: process.env, uid: process.geteuid?.() ?? -1, readFile: readBounded };
 }
 
-async function readSmall(name: string): Promise<string> {
+async function readBounded(name: string, most: number): Promise<string> {
   const handle = await open(name);
   try {
-    const buffer = Buffer.alloc(smallFile + 1);
+    const buffer = Buffer.alloc(most + 1);
     let length = 0;
     for (let n = -1; n !== 0 && length < buffer.length; length += n) {
       n = (await handle.read(buffer, length, buffer.length - length)).bytesRead;
     }
-    if (length > smallFile) {
-      throw new Error(`${name}: is larger than ${smallFile >> 10} KiB`);
+    if (length > most) {
+      throw new Error(`${name}: is larger than ${most >> 10} KiB`);
     }
     return buffer.toString("utf8", 0, length);
   } finally {

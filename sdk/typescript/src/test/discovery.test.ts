@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
-import { findGateway, type GatewayOptions } from "../discovery.js";
+import { findGateway, type GatewayOptions, surroundings } from "../discovery.js";
 
 const file = (api: string, token = "admin.token"): string => JSON.stringify({ api, token_file: token, ca_file: "ca.crt", other: 1 });
 const root = "/var/lib/sandbox-gateway";
@@ -62,3 +65,19 @@ for (const c of table) {
     assert.equal(`${address} ${token} ${ca}`, c.want);
   });
 }
+
+test("discovery: files are read to a limit, authorities to a larger one", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "discovery-"));
+  try {
+    const [large, huge] = [join(dir, "large"), join(dir, "huge")];
+    await writeFile(large, "x".repeat(300 << 10)); // as many as a system has
+    await writeFile(huge, "x".repeat((1 << 20) + 1));
+    const found = (options: GatewayOptions): ReturnType<typeof findGateway> => findGateway({ address: "https://a:1", ...options }, { ...surroundings(), env: {} });
+    assert.equal((await found({ token: "t", caFile: large })).ca?.length, 300 << 10);
+    await assert.rejects(found({ token: "t", caFile: huge }), (e: Error) => (e.cause as Error).message.endsWith("is larger than 1024 KiB"));
+    await assert.rejects(found({ token: "t", caFile: "/dev/zero" }), /caFile: cannot read the authority in \/dev\/zero/);
+    await assert.rejects(found({ tokenFile: large }), (e: Error) => (e.cause as Error).message.endsWith("is larger than 64 KiB"));
+  } finally {
+    await rm(dir, { recursive: true });
+  }
+});
