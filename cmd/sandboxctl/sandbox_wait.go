@@ -75,7 +75,7 @@ func (a *app) waitPhase(ctx context.Context, c *sandbox.Client, s *openshellv1.S
 			resp, err := c.GetSandbox(bounded, &openshellv1.GetSandboxRequest{Name: name, WorkspaceScope: a.scope()})
 			if errors.Is(err, sandbox.ErrTimeout) {
 				word, _ := phaseWords(seen.Load())
-				return &lateError{fmt.Sprintf("sandbox %s was not Ready within %v; last seen %s", name, limit, word)}
+				return &lateError{fmt.Sprintf("sandbox %s was not Ready within %v; last seen %s", name, limit.Round(10*time.Millisecond), word)}
 			}
 			if err != nil {
 				return err

@@ -146,7 +146,7 @@ func TestWatchEnds(t *testing.T) {
 	f := newFixture(t)
 	f.fill()
 	begin := time.Now()
-	if got := f.run(t, "service", "watch", "-w", "empty", "-o", "json", "--timeout", "50ms"); got.code != exitDone || !strings.Contains(got.out, "complete") {
+	if got := f.run(t, "service", "watch", "-w", "empty", "-o", "json", "--timeout", "1s"); got.code != exitDone || !strings.Contains(got.out, "complete") {
 		t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
 	}
 	if took := time.Since(begin); took > 20*time.Second {
