@@ -62,7 +62,13 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
-	return a.report(root.ExecuteContext(ctx))
+	own := &written{Writer: a.stdout}
+	root.SetOut(own)
+	err := root.ExecuteContext(ctx)
+	if err == nil && own.err != nil {
+		err = fmt.Errorf("write the result: %w", own.err)
+	}
+	return a.report(err)
 }
 
 func environment(list []string) map[string]string {

@@ -132,7 +132,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
 // A result that could not be written is a failure.
 func TestBrokenOutput(t *testing.T) {
-	for _, line := range []string{"version", "version -o json", "completion bash", "completion zsh", "completion fish"} {
+	for _, line := range []string{"version", "version -o json", "completion bash", "completion zsh", "completion fish", "--help", "help service wait", "service list -h", "man"} {
 		var stderr strings.Builder
 		code := run(t.Context(), strings.Fields(line), nil, nil, brokenWriter{}, &stderr)
 		if code != exitFailed || !strings.Contains(stderr.String(), errBroken.Error()) {

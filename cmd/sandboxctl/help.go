@@ -3,7 +3,11 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
 
 // helpCommand makes "sandboxctl help service get" the same as
 // "sandboxctl service get --help".
@@ -22,4 +26,19 @@ func helpCommand() *cobra.Command {
 		return about.Help()
 	}
 	return cmd
+}
+
+// written is where cobra writes help and completions, and does not look at what
+// becomes of it.
+type written struct {
+	io.Writer
+	err error // the first
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }

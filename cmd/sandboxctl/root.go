@@ -38,7 +38,6 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 timed out.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(flagError)
