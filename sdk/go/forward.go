@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -22,8 +24,10 @@ const connectionChunk = 32 << 10
 type Connection struct {
 	stream grpc.BidiStreamingClient[sandboxv1.ForwardRequest, sandboxv1.ForwardResponse]
 	cancel context.CancelFunc
-	rest   []byte // of the reader: received and not read
-	ended  bool   // of the reader: the service has ended its direction
+	rest   []byte      // of the reader: received and not read
+	ended  atomic.Bool // the service has ended its direction, and nobody receives any more
+	wrote  atomic.Bool // ours has ended
+	once   sync.Once   // of Close
 }
 
 // ConnectService opens a connection to a service and returns when the service
@@ -64,7 +68,7 @@ func begin(stream grpc.BidiStreamingClient[sandboxv1.ForwardRequest, sandboxv1.F
 // its direction; any other error that something may be missing.
 func (c *Connection) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
-		if c.ended {
+		if c.ended.Load() {
 			return 0, io.EOF
 		}
 		m, err := c.stream.Recv()
@@ -74,7 +78,8 @@ func (c *Connection) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, wrap("Read", err)
 		}
-		c.rest, c.ended = m.GetData(), m.GetEnd() != nil
+		c.rest = m.GetData()
+		c.ended.Store(m.GetEnd() != nil)
 	}
 	n := copy(p, c.rest)
 	c.rest = c.rest[n:]
@@ -100,10 +105,24 @@ func (c *Connection) Write(p []byte) (int, error) {
 }
 
 // CloseWrite ends the direction to the service, which goes on with the other.
-func (c *Connection) CloseWrite() error { return wrap("CloseWrite", c.stream.CloseSend()) }
+func (c *Connection) CloseWrite() error {
+	c.wrote.Store(true)
+	return wrap("CloseWrite", c.stream.CloseSend())
+}
 
-// Close ends the connection. One whose directions have not both ended is reset.
+// Close ends the connection and returns at once. If Read has returned io.EOF and
+// CloseWrite was called, what was written still arrives, unless ctx ends;
+// otherwise the connection is reset.
 func (c *Connection) Close() error {
-	c.cancel()
+	if !c.ended.Load() || !c.wrote.Load() {
+		c.cancel()
+		return nil
+	}
+	c.once.Do(func() {
+		go func() {
+			defer c.cancel()
+			_, _ = c.stream.Recv() // the gateway has passed everything on, or cannot
+		}()
+	})
 	return nil
 }
