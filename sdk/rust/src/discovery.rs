@@ -17,11 +17,22 @@ const SMALL: usize = 64 << 10;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DiscoveryError {
-    /// None is named, and none keeps its state in this directory; no directory
-    /// if there is no place to look.
-    NoGateway(Option<PathBuf>),
-    /// There is no token for the gateway at this address.
-    NoToken(String),
+    /// None is named, and none keeps its state in the directory.
+    #[non_exhaustive]
+    NoGateway {
+        /// Where it would; nothing if there is no place to look.
+        dir: Option<PathBuf>,
+        /// Whether the environment was asked, and can name one.
+        environment: bool,
+    },
+    /// There is no token for a gateway.
+    #[non_exhaustive]
+    NoToken {
+        /// The gateway's address.
+        address: String,
+        /// Whether the environment was asked, and can name one.
+        environment: bool,
+    },
     /// A file cannot be used.
     File {
         /// Its name.
@@ -34,19 +45,37 @@ pub enum DiscoveryError {
 impl fmt::Display for DiscoveryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DiscoveryError::NoGateway(Some(dir)) => write!(
-                f,
-                "no gateway found in {}: start one with `sandbox-gateway serve`, or name it with SANDBOX_GATEWAY",
-                dir.display()
-            ),
-            DiscoveryError::NoGateway(None) => f.write_str(
-                "no gateway is named, and without HOME there is no place to look for one: name it with SANDBOX_GATEWAY",
-            ),
-            DiscoveryError::NoToken(address) => write!(
-                f,
-                "no token for the gateway at {}: name a file that holds it with SANDBOX_TOKEN_FILE, or set SANDBOX_TOKEN",
-                address.escape_debug()
-            ),
+            DiscoveryError::NoGateway { dir, environment } => {
+                match dir {
+                    Some(dir) => write!(
+                        f,
+                        "no gateway found in {}: start one with `sandbox-gateway serve`",
+                        dir.display()
+                    )?,
+                    None => f.write_str(
+                        "no gateway is named, and without HOME there is no place to look for one",
+                    )?,
+                }
+                // The environment is no help where nobody looks into it.
+                f.write_str(match (environment, dir) {
+                    (false, _) => "",
+                    (true, Some(_)) => ", or name it with SANDBOX_GATEWAY",
+                    (true, None) => ": name it with SANDBOX_GATEWAY",
+                })
+            }
+            DiscoveryError::NoToken {
+                address,
+                environment,
+            } => {
+                let address = address.escape_debug();
+                write!(f, "no token for the gateway at {address}")?;
+                f.write_str(match environment {
+                    false => "",
+                    true => {
+                        ": name a file that holds it with SANDBOX_TOKEN_FILE, or set SANDBOX_TOKEN"
+                    }
+                })
+            }
             DiscoveryError::File { file, why } => write!(f, "{}: {why}", file.display()),
         }
     }
@@ -74,28 +103,28 @@ impl Options {
     /// only, so that no other gateway is sent the token of this machine's.
     pub fn discover() -> Result<Self, DiscoveryError> {
         Sources {
-            env: &|name| std::env::var(name).ok().filter(|v| !v.is_empty()),
+            env: Some(&|name| std::env::var(name).ok().filter(|v| !v.is_empty())),
             root: is_root(),
             read: &read_small,
         }
         .find()
     }
 
-    /// The gateway whose state directory this is.
+    /// The gateway whose state directory this is, whatever the environment says.
     pub fn from_state_dir(dir: impl AsRef<Path>) -> Result<Self, DiscoveryError> {
-        Sources {
-            env: &|_| None,
+        let sources = Sources {
+            env: None,
             root: false,
             read: &read_small,
-        }
-        .local(dir.as_ref())?
-        .options(&read_small)
+        };
+        sources.options(sources.local(dir.as_ref())?)
     }
 }
 
 /// What a gateway is found in.
 struct Sources<'a> {
-    env: &'a dyn Fn(&str) -> Option<String>,
+    /// Looks into the environment; nothing where nobody does.
+    env: Option<&'a dyn Fn(&str) -> Option<String>>,
     root: bool,
     read: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
 }
@@ -110,36 +139,47 @@ struct Layer {
 }
 
 impl Sources<'_> {
+    fn env(&self, name: &str) -> Option<String> {
+        self.env?(name)
+    }
+
     fn find(&self) -> Result<Options, DiscoveryError> {
         let mut found = Layer {
-            address: (self.env)("SANDBOX_GATEWAY").unwrap_or_default(),
-            token: (self.env)("SANDBOX_TOKEN"),
-            token_file: (self.env)("SANDBOX_TOKEN_FILE").map(PathBuf::from),
-            ca_file: (self.env)("SANDBOX_CA_FILE").map(PathBuf::from),
+            address: self.env("SANDBOX_GATEWAY").unwrap_or_default(),
+            token: self.env("SANDBOX_TOKEN"),
+            token_file: self.env("SANDBOX_TOKEN_FILE").map(PathBuf::from),
+            ca_file: self.env("SANDBOX_CA_FILE").map(PathBuf::from),
         };
         let local = self
             .state_dir()
-            .ok_or(DiscoveryError::NoGateway(None))
+            .ok_or_else(|| self.no_gateway(None))
             .and_then(|dir| self.local(&dir));
         match local {
             Err(err) if found.address.is_empty() => return Err(err),
             Err(_) => {}
             Ok(local) => found.add_local(local),
         }
-        found.options(self.read)
+        self.options(found)
+    }
+
+    fn no_gateway(&self, dir: Option<PathBuf>) -> DiscoveryError {
+        DiscoveryError::NoGateway {
+            dir,
+            environment: self.env.is_some(),
+        }
     }
 
     fn state_dir(&self) -> Option<PathBuf> {
-        if let Some(dir) = (self.env)("SANDBOX_GATEWAY_STATE_DIR") {
+        if let Some(dir) = self.env("SANDBOX_GATEWAY_STATE_DIR") {
             return Some(dir.into());
         }
         if self.root {
             return Some("/var/lib/sandbox-gateway".into());
         }
-        if let Some(dir) = (self.env)("XDG_STATE_HOME") {
+        if let Some(dir) = self.env("XDG_STATE_HOME") {
             return Some(Path::new(&dir).join("sandbox-gateway"));
         }
-        let home = (self.env)("HOME")?;
+        let home = self.env("HOME")?;
         Some(Path::new(&home).join(".local/state/sandbox-gateway"))
     }
 
@@ -148,7 +188,7 @@ impl Sources<'_> {
         let file = dir.join("client.json");
         let content = match (self.read)(&file) {
             Err(err) if err.kind() == io::ErrorKind::NotFound => {
-                return Err(DiscoveryError::NoGateway(Some(dir.to_owned())));
+                return Err(self.no_gateway(Some(dir.to_owned())));
             }
             other => other,
         };
@@ -175,6 +215,28 @@ impl Sources<'_> {
         });
         parsed.map_err(|why| DiscoveryError::File { file, why })
     }
+
+    /// Reads the files that a place names.
+    fn options(&self, found: Layer) -> Result<Options, DiscoveryError> {
+        let token = match (found.token, found.token_file) {
+            (Some(token), _) => Token::from(token.trim()),
+            (None, Some(file)) => match (self.read)(&file).and_then(token_of) {
+                Ok(token) => token,
+                Err(why) => return Err(DiscoveryError::File { file, why }),
+            },
+            (None, None) => {
+                return Err(DiscoveryError::NoToken {
+                    address: found.address,
+                    environment: self.env.is_some(),
+                });
+            }
+        };
+        let options = Options::new(found.address).token(token);
+        Ok(match found.ca_file {
+            Some(file) => options.ca_file(file),
+            None => options,
+        })
+    }
 }
 
 impl Layer {
@@ -191,25 +253,6 @@ impl Layer {
         if self.ca_file.is_none() {
             self.ca_file = local.ca_file;
         }
-    }
-
-    fn options(
-        self,
-        read: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
-    ) -> Result<Options, DiscoveryError> {
-        let token = match (self.token, self.token_file) {
-            (Some(token), _) => Token::from(token.trim()),
-            (None, Some(file)) => match read(&file).and_then(token_of) {
-                Ok(token) => token,
-                Err(why) => return Err(DiscoveryError::File { file, why }),
-            },
-            (None, None) => return Err(DiscoveryError::NoToken(self.address)),
-        };
-        let options = Options::new(self.address).token(token);
-        Ok(match self.ca_file {
-            Some(file) => options.ca_file(file),
-            None => options,
-        })
     }
 }
 

@@ -51,7 +51,7 @@ fn find(env: &str, root: bool) -> Result<String, String> {
     };
     let get = |name: &str| env.get(name).cloned();
     let sources = Sources {
-        env: &get,
+        env: Some(&get),
         root,
         read: &read,
     };
@@ -125,7 +125,7 @@ fn what_is_not_found_is_said() {
         (
             "SANDBOX_GATEWAY=https://evil:1",
             true,
-            "no token for the gateway at https://evil:1",
+            "no token for the gateway at https://evil:1: name a file that holds it with SANDBOX_TOKEN_FILE, or set SANDBOX_TOKEN",
         ),
         (
             "HOME=/home/u SANDBOX_GATEWAY=https://evil:1",
@@ -135,9 +135,13 @@ fn what_is_not_found_is_said() {
         (
             "HOME=/nobody",
             false,
-            "no gateway found in /nobody/.local/state/sandbox-gateway",
+            "no gateway found in /nobody/.local/state/sandbox-gateway: start one with `sandbox-gateway serve`, or name it with SANDBOX_GATEWAY",
         ),
-        ("", false, "no gateway is named, and without HOME"),
+        (
+            "",
+            false,
+            "no gateway is named, and without HOME there is no place to look for one: name it with SANDBOX_GATEWAY",
+        ),
         (
             "SANDBOX_GATEWAY_STATE_DIR=/secret",
             false,
@@ -180,7 +184,21 @@ fn a_state_directory_on_disk() {
     let dir = std::env::temp_dir().join(format!("sandbox-agent-{}", crate::new_request_id()));
     std::fs::create_dir(&dir).unwrap();
     let nothing = Options::from_state_dir(&dir).expect_err("no gateway");
-    assert!(matches!(nothing, DiscoveryError::NoGateway(Some(d)) if d == dir));
+    // Nobody looks into the environment, which therefore is no advice.
+    let said = format!(
+        "no gateway found in {}: start one with `sandbox-gateway serve`",
+        dir.display()
+    );
+    assert_eq!(nothing.to_string(), said);
+    assert!(
+        matches!(nothing, DiscoveryError::NoGateway { dir: Some(d), environment: false } if d == dir)
+    );
+    std::fs::write(dir.join("client.json"), r#"{"api":"https://bare:1"}"#).unwrap();
+    let bare = Options::from_state_dir(&dir).expect_err("no token");
+    assert_eq!(
+        bare.to_string(),
+        "no token for the gateway at https://bare:1"
+    );
     std::fs::write(dir.join("client.json"), CLIENT).unwrap();
     std::fs::write(dir.join("admin.token"), vec![b'x'; SMALL + 1]).unwrap();
     let large = Options::from_state_dir(&dir).expect_err("a large token");
