@@ -121,10 +121,12 @@ impl Options {
     }
 }
 
+type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// What a gateway is found in.
 struct Sources<'a> {
     /// Looks into the environment; nothing where nobody does.
-    env: Option<&'a dyn Fn(&str) -> Option<String>>,
+    env: Option<&'a Environment<'a>>,
     root: bool,
     read: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
 }
