@@ -28,6 +28,7 @@ const (
 	failedUnreachable
 	failedTimeout
 	failedAnswer
+	failedToken
 	failedUnauthorized
 	failedForbidden
 	failedConflict
@@ -41,7 +42,7 @@ const (
 
 // failureNames are the values of a label.
 var failureNames = [numFailures]string{
-	"other", "clock", "certificate", "tls", "unreachable", "timeout", "bad_answer", "unauthorized", "forbidden",
+	"other", "clock", "certificate", "tls", "unreachable", "timeout", "bad_answer", "token", "unauthorized", "forbidden",
 	"conflict", "unavailable", "refused", "no_acknowledgement", "lost", "suspended",
 }
 
@@ -51,7 +52,7 @@ func (f failure) String() string { return failureNames[f] }
 // not heal it, or not soon.
 func (f failure) loud() bool {
 	switch f {
-	case failedClock, failedCertificate, failedUnauthorized, failedForbidden, failedConflict:
+	case failedClock, failedCertificate, failedToken, failedUnauthorized, failedForbidden, failedConflict:
 		return true
 	}
 	return false
@@ -76,6 +77,8 @@ func classify(err error, session bool) failure {
 		return failedCertificate
 	case is[tls.AlertError](err), is[tls.RecordHeaderError](err):
 		return failedTLS
+	case errors.Is(err, mux.ErrToken):
+		return failedToken // before the file's own error, whatever that is
 	case errors.Is(err, mux.ErrBadResponse):
 		return failedAnswer
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):

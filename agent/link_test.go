@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -173,6 +175,8 @@ func TestClassify(t *testing.T) {
 		{&net.OpError{Op: "read", Err: context.DeadlineExceeded}, false, failedTimeout},
 		{context.DeadlineExceeded, false, failedTimeout},
 		{mux.ErrBadResponse, false, failedAnswer},
+		{fmt.Errorf("%w: %w", mux.ErrToken, fs.ErrNotExist), false, failedToken},
+		{fmt.Errorf("%w: %w", mux.ErrToken, os.ErrDeadlineExceeded), false, failedToken},
 		{&mux.RefusedError{Status: 401}, false, failedUnauthorized},
 		{&mux.RefusedError{Status: 403}, false, failedForbidden},
 		{&mux.RefusedError{Status: 409}, false, failedConflict},

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -163,6 +164,35 @@ func TestTheBackoffBeginsAnewAfterALongSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An agent without a usable token needs somebody: a warning for each change of
+// what is wrong, not for each dial.
+func TestATokenThatCannotBeReadIsAWarning(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		logger, seen := levels(t)
+		file := filepath.Join(t.TempDir(), "token")
+		d := &mux.Dialer{
+			Gateway: "unix:" + filepath.Join(t.TempDir(), "nobody"), Instance: "i", Version: "v",
+			Token: newTokens(Config{TokenFile: file, Logger: logger}).get,
+		}
+		r := newRigWith(t, logger, nil, d.Dial)
+		testkit.Advance(10 * time.Minute)
+		if got := seen(); got != "WARN no session with the gateway\n" {
+			t.Errorf("a file that is not there is logged as %q", got)
+		}
+		put(t, file, "t\x00ken")
+		testkit.Advance(time.Minute)
+		put(t, file, "token")
+		testkit.Advance(time.Minute)
+		if got := seen(); got != "INFO no session with the gateway\n" {
+			t.Errorf("with a token that is right at last, and nobody who listens: %q", got)
+		}
+		counted := func(why failure) uint64 { return r.counts.failures[why].Load() }
+		if counted(failedToken) < 40 || counted(failedUnreachable) == 0 || counted(failedOther) != 0 {
+			t.Errorf("%d for the token, %d for the gateway, %d for other reasons", counted(failedToken), counted(failedUnreachable), counted(failedOther))
+		}
+	})
 }
 
 // A gateway that stays away is worth one line, not one every few seconds.

@@ -122,8 +122,9 @@ func validHost(host string) bool {
 
 // Dial opens a session. The whole handshake must be over within 10 s, or
 // earlier if ctx says so. A plain HTTP error of the gateway is a *RefusedError,
-// an answer that is no proper HTTP is ErrBadResponse; errors of the network, of
-// TLS and of Token are wrapped. ctx has no effect on the session itself.
+// an answer that is no proper HTTP is ErrBadResponse; an error of Token is wrapped
+// in ErrToken, those of the network and of TLS are wrapped. ctx has no effect on
+// the session itself.
 func (d *Dialer) Dial(ctx context.Context, cfg Config) (*Session, error) {
 	t, err := d.target()
 	if err != nil {
@@ -134,10 +135,10 @@ func (d *Dialer) Dial(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	token, err := d.Token()
 	if err != nil {
-		return nil, fmt.Errorf("mux: token: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrToken, err)
 	}
 	if !validToken(token.Reveal()) {
-		return nil, errors.New("mux: token: empty, or a character that no bearer token has")
+		return nil, fmt.Errorf("%w: it is empty, or has a character that no bearer token has", ErrToken)
 	}
 	ctx, cancel := context.WithTimeout(ctx, HandshakeTimeout)
 	defer cancel()

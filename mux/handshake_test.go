@@ -366,13 +366,13 @@ func TestDialErrors(t *testing.T) {
 	}{
 		"token source fails": {func(d *mux.Dialer) {
 			d.Token = func() (secret.String, error) { return secret.String{}, noToken }
-		}, mux.Config{}, func(err error) bool { return errors.Is(err, noToken) }},
+		}, mux.Config{}, func(err error) bool { return errors.Is(err, noToken) && errors.Is(err, mux.ErrToken) }},
 		"empty token": {func(d *mux.Dialer) {
 			d.Token = func() (secret.String, error) { return secret.String{}, nil }
-		}, mux.Config{}, func(err error) bool { return strings.Contains(err.Error(), "token") }},
+		}, mux.Config{}, func(err error) bool { return errors.Is(err, mux.ErrToken) }},
 		"token with a line end": {func(d *mux.Dialer) {
 			d.Token = func() (secret.String, error) { return secret.New("hunter2\r\nX: y"), nil }
-		}, mux.Config{}, func(err error) bool { return !strings.Contains(err.Error(), "hunter2") }},
+		}, mux.Config{}, func(err error) bool { return errors.Is(err, mux.ErrToken) && !strings.Contains(err.Error(), "hunter2") }},
 		"too many streams": {func(*mux.Dialer) {}, mux.Config{MaxStreams: mux.Backlog}, func(err error) bool { return strings.Contains(err.Error(), "319") }},
 		"nobody listens": {
 			func(d *mux.Dialer) { d.Gateway = "https://" + closed.Addr().String() },

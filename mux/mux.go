@@ -101,6 +101,9 @@ var (
 	// ErrBadResponse is returned by Dial when the answer is neither a 101 for
 	// Protocol nor an HTTP error: no HTTP, a head above 16 KiB, another protocol.
 	ErrBadResponse = errors.New("mux: the answer to the handshake is not valid")
+	// ErrToken: a Dialer's Token failed, or returned what no bearer token is.
+	// Nothing was sent.
+	ErrToken = errors.New("mux: no usable token")
 )
 
 // Config is what a session needs besides its connection.
