@@ -30,8 +30,8 @@ var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
 // attempts counts the attempts of one service since it was configured.
 type attempts struct {
 	outcomes  [4]uint64 // by probe.Outcome
-	sum       float64
-	histogram []uint64 // by bucket, not cumulative
+	sum       float64   // of pass and fail
+	histogram []uint64  // of pass and fail, by bucket, not cumulative
 }
 
 // collector reads live state at scrape. Series of a service go with it.
@@ -58,7 +58,7 @@ func newCollector(tracker *report.Tracker, l *link, c *counts) *collector {
 		tracker: tracker, link: l, counts: c, services: make(map[uint64]*attempts), round: time.Now(),
 		healthy:  desc("service_healthy", "1 healthy, 0 unhealthy, NaN unknown.", service...),
 		probes:   desc("probe_total", "Attempts by outcome.", append(service, "outcome")...),
-		duration: desc("probe_duration_seconds", "Duration of attempts.", service...),
+		duration: desc("probe_duration_seconds", "Duration of attempts that passed or failed.", service...),
 		session:  desc("session_connected", "Whether a session with the gateway is live; absent without a gateway."),
 		dials:    desc("session_dials_total", "Sessions that were dialled, in vain or not."),
 		reports:  desc("reports_total", "Reports sent."),
@@ -82,6 +82,9 @@ func (c *collector) attempted(s probe.Service, a probe.Attempt) {
 		c.services[s.Revision] = n
 	}
 	n.outcomes[a.Outcome]++
+	if a.Outcome != probe.Pass && a.Outcome != probe.Fail {
+		return // how long this process could not observe is no duration of the service
+	}
 	n.sum += a.Latency.Seconds()
 	for i, b := range buckets {
 		if a.Latency.Seconds() <= b {
@@ -177,15 +180,11 @@ func (c *collector) collectService(ch chan<- prometheus.Metric, e report.Entry, 
 	for o, label := range map[probe.Outcome]string{probe.Pass: "pass", probe.Fail: "fail", probe.Inconclusive: "inconclusive"} {
 		ch <- prometheus.MustNewConstMetric(c.probes, prometheus.CounterValue, float64(n.outcomes[o]), append(labels, label)...)
 	}
-	var total uint64
-	for _, count := range n.outcomes {
-		total += count
-	}
 	cumulative := make(map[float64]uint64, len(buckets))
 	var sum uint64
 	for i, b := range buckets {
 		sum += n.histogram[i]
 		cumulative[b] = sum
 	}
-	ch <- prometheus.MustNewConstHistogram(c.duration, total, n.sum, cumulative, labels...)
+	ch <- prometheus.MustNewConstHistogram(c.duration, n.outcomes[probe.Pass]+n.outcomes[probe.Fail], n.sum, cumulative, labels...)
 }

@@ -93,12 +93,15 @@ func TestMetricsOfServices(t *testing.T) {
 		v, changed := judge.Observe(a, false)
 		tracker.Observed(web, v, changed)
 	}
+	c.attempted(web, probe.Attempt{Outcome: probe.Fail, Latency: 200 * time.Millisecond})
+	// Of what could not be observed, neither is a duration: not even begun, and late.
 	c.attempted(web, probe.Attempt{Outcome: probe.Inconclusive})
+	c.attempted(web, probe.Attempt{Outcome: probe.Inconclusive, Latency: 9 * time.Second})
 	got := series(t, reg)
 	for _, want := range []string{
 		"service_healthy{9090,} NaN", "service_healthy{8080,web} 1",
-		"probe_total{pass,8080,web} 3", "probe_total{fail,8080,web} 0", "probe_total{inconclusive,8080,web} 1",
-		"probe_duration_seconds{8080,web} 4 1.531 2 2 2 2 2 3 3 3 3 3",
+		"probe_total{pass,8080,web} 3", "probe_total{fail,8080,web} 1", "probe_total{inconclusive,8080,web} 2",
+		"probe_duration_seconds{8080,web} 4 1.731 1 1 1 1 1 2 2 3 3 3",
 		"session_connected{} 0", "session_dials_total{} 0", "reports_total{} 0", "report_bytes_total{} 0", "round_lateness_seconds{} 0",
 	} {
 		if !slices.Contains(got, want) {
