@@ -29,9 +29,12 @@ import (
 func TestServiceForward(t *testing.T) {
 	f := newFixture(t)
 	f.fill()
-	for _, args := range [][]string{{"service", "forward", "web"}, {"service", "forward", "web", "docs"}} {
-		w := f.watching(t, args...)
+	for command, named := range map[string]string{"service forward web": "unnamed service of web", "service forward web docs": "service docs of web"} {
+		w := f.watching(t, strings.Fields(command)...)
 		line := w.line("Forwarding 127.0.0.1:")
+		if !strings.Contains(line, " to "+named+", port ") {
+			t.Errorf("%s: %q", command, line)
+		}
 		addr := strings.Fields(line)[1]
 		for _, size := range []int{0, 5, 1 << 20} {
 			question := bytes.Repeat([]byte{'x'}, size)

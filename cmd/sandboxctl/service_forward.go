@@ -82,7 +82,7 @@ func listenLocal(ctx context.Context, given, preferred uint32) (net.Listener, er
 func (a *app) sayForward(local, sb, name string, port uint32) error {
 	return a.showAs(
 		func(p *page) {
-			p.line(fmt.Sprintf("Forwarding %s to %s, port %d. Interrupt to end.", local, serviceWords(sb, name), port))
+			p.line(fmt.Sprintf("Forwarding %s to %s, port %d. Interrupt to end.", local, lowerFirst(serviceWords(sb, name)), port))
 		},
 		func() ([]byte, error) {
 			return json.Marshal(map[string]any{"localAddress": local, "sandbox": sb, "name": name, "targetPort": port})
