@@ -133,17 +133,18 @@ func (g *Gateway) wire() {
 		Health: grpcHealth, Metrics: session.NewMetrics(g.registry), Logger: g.logger,
 	})
 	g.registry.MustRegister(newCollector(cache, g.checker, g.stored.Load))
+	requests := obs.Sparing(g.logger) // of all who serve them: they ask the same store
 	users := api.New(api.Config{
 		Store: g.store, Lifecycle: g.lifecycle, Cache: cache, Refresh: func(id string) { g.sessions.Refresh(id) },
 		URLs: g.urls(), Hint: g.hint, DefaultDriver: g.cfg.Driver, Ready: g.checker.Ready,
-		Version: buildinfo.Version, Started: started, ObserveAge: ageMetrics(g.registry), Logger: g.logger,
+		Version: buildinfo.Version, Started: started, ObserveAge: ageMetrics(g.registry), Logger: requests,
 	})
 	g.services = newServices(g.store, cache, started)
 	g.router = route.New(route.Config{
 		Domain: g.cfg.RoutingDomain, Own: g.page(users), Directory: g.services,
-		Relays: relays{g.sessions}, IsAdmin: g.identity.IsAdmin, Logger: g.logger,
+		Relays: relays{g.sessions}, IsAdmin: g.identity.IsAdmin, Logger: requests,
 	})
-	g.forward = forward.New(forward.Config{Directory: g.services, Relays: tunnels{g.sessions}, Logger: g.logger})
+	g.forward = forward.New(forward.Config{Directory: g.services, Relays: tunnels{g.sessions}, Logger: requests})
 	handler := http.NewServeMux()
 	handler.Handle(mux.Path, g.sessions)
 	g.agents[0] = mux.NewServer(handler, g.identity.TLS("http/1.1"), g.logger)

@@ -5,16 +5,81 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	openshellv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/v1"
+	sandboxv1 "github.com/sandbox-agent/sandbox-agent/api/sandbox/v1"
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/gateway/route"
 	"github.com/sandbox-agent/sandbox-agent/gateway/store"
 )
+
+// What every request fails with while the store does not answer is one line, not
+// one a request; debug has them all.
+func TestRequestsWithoutAStoreAreLoggedSparingly(t *testing.T) {
+	r := startLogging(t, testConfig(t), slog.DiscardHandler)
+	r.untilReady()
+	if err := r.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn := r.dial(true)
+	const each = 10
+	for range each {
+		_, err := openshellv1.NewOpenShellClient(conn).ListSandboxes(t.Context(), &openshellv1.ListSandboxesRequest{})
+		if status.Code(err) != codes.Internal {
+			t.Fatalf("a list without a store: %v", err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.file.HTTP, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "default--web." + r.cfg.RoutingDomain
+		resp, err := httpClient(nil).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusServiceUnavailable {
+			t.Fatalf("a service without a store: %s", resp.Status)
+		}
+		stream, err := sandboxv1.NewServiceForwardClient(conn).Forward(t.Context())
+		if err == nil {
+			err = stream.Send(&sandboxv1.ForwardRequest{Message: &sandboxv1.ForwardRequest_Target{Target: &sandboxv1.ForwardTarget{Sandbox: "web"}}})
+		}
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.Unavailable {
+			t.Fatalf("a connection without a store: %v", err)
+		}
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(r.logged.String()) {
+		var e struct{ Level, Msg string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		counts[e.Level+" "+e.Msg]++
+	}
+	for line, want := range map[string]int{
+		"ERROR request failed": 1, "DEBUG request failed": each - 1,
+		"WARN a service could not be looked up": 1, "DEBUG a service could not be looked up": 2*each - 1,
+	} {
+		if counts[line] != want {
+			t.Errorf("%d of %q, want %d, in\n%s", counts[line], line, want, r.logged)
+		}
+	}
+}
 
 // TestEndpoint: a service is found while it exists and where it is now,
 // whatever was kept of it; T22: its sandbox's phase decides, and health does

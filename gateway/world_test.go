@@ -61,10 +61,16 @@ type running struct {
 
 func start(t testing.TB, cfg Config, prepare ...func(*Gateway)) *running {
 	t.Helper()
+	return startLogging(t, cfg, testkit.Logger(t).Handler(), prepare...)
+}
+
+// startLogging is start for a test that expects errors in the log.
+func startLogging(t testing.TB, cfg Config, handler slog.Handler, prepare ...func(*Gateway)) *running {
+	t.Helper()
 	r := &running{
 		t: t, logged: &logBuffer{}, cut: make(chan struct{}), stopping: make(chan struct{}), done: make(chan error, 1),
 	}
-	logger := slog.New(slog.NewMultiHandler(testkit.Logger(t).Handler(), slog.NewJSONHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	logger := slog.New(slog.NewMultiHandler(handler, slog.NewJSONHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	var err error
 	if r.Gateway, err = New(context.Background(), cfg, logger); err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (s *Server) authorize(r *http.Request, claims identity.Claims) *mux.Handsha
 	case errors.Is(err, ErrNoSandbox):
 		return forbidden("the sandbox does not exist")
 	case err != nil:
-		s.cfg.Logger.Warn("sandbox look-up failed", "error", err)
+		s.spareLogger.Warn("sandbox look-up failed", "error", err)
 		return &mux.HandshakeError{Status: http.StatusServiceUnavailable, Reason: "the store does not answer", RetryAfter: drainRetry}
 	case sandbox.Generation != claims.Generation:
 		return outdated()

@@ -5,9 +5,11 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -108,6 +110,30 @@ func TestRefusals(t *testing.T) {
 			w.wantAnswer(t, 11, probe.Healthy, 0)
 		})
 	}
+}
+
+// Agents dial all the time while the store does not answer: a line a minute.
+func TestLookUpsThatFailAreLoggedSparingly(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := build(t, slog.New(slog.NewJSONHandler(&out, nil)), newIdentity(t, time.Now))
+		w.dir.change(func(d *directory) { d.fail = errStore })
+		dials := func(n int) {
+			for range n {
+				if _, refused := w.attach(t, w.token(t, "sandbox-1", 3), "instance-1"); refused == nil || refused.Status != 503 {
+					t.Fatalf("refused with %v", refused)
+				}
+			}
+		}
+		dials(100)
+		testkit.Advance(time.Minute)
+		dials(100)
+		w.stop()
+		const line = `"level":"WARN","msg":"sandbox look-up failed"`
+		if got := out.String(); strings.Count(got, line) != 2 || strings.Count(got, "\n") != 2 || !strings.Contains(got, `"left_out":99`) {
+			t.Errorf("200 dials in a minute were logged as\n%s", got)
+		}
+	})
 }
 
 func TestAnExpiredToken(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/sandbox-agent/sandbox-agent/gateway/health"
 	"github.com/sandbox-agent/sandbox-agent/gateway/identity"
 	"github.com/sandbox-agent/sandbox-agent/internal/latest"
+	"github.com/sandbox-agent/sandbox-agent/internal/obs"
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 	"github.com/sandbox-agent/sandbox-agent/mux"
 )
@@ -51,10 +52,11 @@ type Config struct {
 
 // Server accepts agents.
 type Server struct {
-	cfg   Config
-	grpc  *grpc.Server
-	conns *connListener
-	ids   atomic.Uint64
+	cfg         Config
+	spareLogger *slog.Logger // for what fails with every handshake
+	grpc        *grpc.Server
+	conns       *connListener
+	ids         atomic.Uint64
 
 	draining atomic.Bool // refuses new sessions
 
@@ -67,7 +69,7 @@ type Server struct {
 
 // New returns a Server; Run makes it work.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, registry: NewRegistry(), live: make(map[uint64]*live), conns: newConnListener()}
+	s := &Server{cfg: cfg, spareLogger: obs.Sparing(cfg.Logger), registry: NewRegistry(), live: make(map[uint64]*live), conns: newConnListener()}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(sessionCredentials{}),
 		// Equal, default-sized windows turn bandwidth probing off; small shared
