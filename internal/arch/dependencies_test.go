@@ -4,7 +4,7 @@
 package arch
 
 import (
-	"encoding/json"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,38 +12,47 @@ import (
 
 const dependencyDoc = "docs/dependencies.md"
 
-// dependencyRow is a line of the tables in docs/dependencies.md: what it is,
-// what for, why it and not another.
-var dependencyRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|[^|]*\\w[^|]*\\|[^|]*\\w[^|]*\\|$")
+// dependencyRow is a line of the tables in docs/dependencies.md: what it is or
+// they are, what for, why it and not another.
+var dependencyRow = regexp.MustCompile("(?m)^\\| ((?:`[^`]+`(?:, )?)+) \\|[^|]*\\w[^|]*\\|[^|]*\\w[^|]*\\|$")
 
 // checkDependencies wants a line for each module that the code imports, each
-// tool of tools/go.mod and each npm package of tools and of the TypeScript SDK;
-// and no line for a module that is gone.
+// tool of tools/go.mod, each package of a package.json or a Cargo.toml, and each
+// one that .ci/setup installs; and no line for what is gone.
 func checkDependencies(tr *tree) []finding {
 	var found []finding
 	documented := map[string]bool{}
-	for _, m := range dependencyRow.FindAllStringSubmatch(tr.read(dependencyDoc), -1) {
-		documented[m[1]] = true
+	for _, row := range dependencyRow.FindAllStringSubmatch(tr.read(dependencyDoc), -1) {
+		for _, name := range inBackticks.FindAllStringSubmatch(row[1], -1) {
+			documented[name[1]] = true
+		}
 	}
 	required := goModBlock(tr.read("go.mod"), "require")
 	tools := goModBlock(tr.read("tools/go.mod"), "tool")
-	var npm []string
-	for _, manifest := range []string{"tools/package.json", "sdk/typescript/package.json"} {
-		packages, err := npmPackages(tr.read(manifest))
-		if err != nil {
-			return []finding{{manifest, 1, err.Error()}}
+	others := debianPackages(tr.read(".ci/setup"))
+	for _, f := range tr.files {
+		switch path.Base(f.path) {
+		case "package.json":
+			packages, err := npmPackages(string(f.text))
+			if err != nil {
+				return []finding{{f.path, 1, err.Error()}}
+			}
+			others = append(others, packages...)
+		case "Cargo.toml":
+			others = append(others, cargoPackages(string(f.text))...)
 		}
-		npm = append(npm, packages...)
 	}
-	for _, name := range slices.Concat(tr.direct(required), tools, npm) {
+	wanted := slices.Concat(tr.direct(required), tools, others)
+	slices.Sort(wanted)
+	for _, name := range slices.Compact(wanted) {
 		if !coveredBy(documented, name) {
 			found = append(found, finding{dependencyDoc, 1, "no line for " + name + ": what for, and why it and not another?"})
 		}
 	}
+	known := slices.Concat(required, tools, others, pypiPackages(tr.read("test/openshell/requirements.txt")))
 	for name := range documented {
-		isNPM := strings.HasPrefix(name, "@")
-		gone := isModule(name) && !slices.ContainsFunc(slices.Concat(required, tools), func(r string) bool { return covers(name, r) })
-		if isNPM && !slices.Contains(npm, name) || !isNPM && gone {
+		ours := tr.within(name) // a tool that is in this repository
+		if !ours && !slices.ContainsFunc(known, func(k string) bool { return covers(name, k) }) {
 			found = append(found, finding{dependencyDoc, 1, "has a line for " + name + ", which nothing requires any more"})
 		}
 	}
@@ -69,6 +78,11 @@ func (tr *tree) read(p string) string {
 	return ""
 }
 
+// within reports whether a directory has files.
+func (tr *tree) within(dir string) bool {
+	return slices.ContainsFunc(tr.files, func(f *file) bool { return strings.HasPrefix(f.path, dir+"/") })
+}
+
 // direct returns the required modules that some file imports. The comments
 // "// indirect" of go.mod say the same once go mod tidy has run.
 func (tr *tree) direct(required []string) []string {
@@ -87,44 +101,4 @@ func (tr *tree) direct(required []string) []string {
 		}
 	}
 	return list
-}
-
-// goModBlock returns the first words of the lines of a go.mod directive.
-func goModBlock(text, directive string) []string {
-	var list []string
-	inside := false
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 0:
-		case words[0] == ")":
-			inside = false
-		case words[0] == directive && len(words) > 1 && words[1] == "(":
-			inside = true
-		case words[0] == directive && len(words) > 1:
-			list = append(list, words[1])
-		case inside:
-			list = append(list, words[0])
-		}
-	}
-	return list
-}
-
-func npmPackages(text string) ([]string, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var manifest struct {
-		Dependencies, DevDependencies map[string]string
-	}
-	if err := json.Unmarshal([]byte(text), &manifest); err != nil {
-		return nil, err
-	}
-	var list []string
-	for _, group := range []map[string]string{manifest.Dependencies, manifest.DevDependencies} {
-		for name := range group {
-			list = append(list, name)
-		}
-	}
-	return list, nil
 }

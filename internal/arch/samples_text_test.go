@@ -28,11 +28,15 @@ func textSpecimens() []specimen {
 	machine := "/" + "work/main"
 	gomod := "module m\n\nrequire (\n\texample.com/a/v2 v2.0.0\n\texample.com/b v1.0.0 // indirect\n)\n"
 	toolmod := "tool example.com/t/cmd/t\n\nrequire example.com/t v1.0.0 // indirect\n"
-	manifest := "{\"devDependencies\": {\"@x/y\": \"1.0.0\"}}"
-	table := "| `example.com/a/v2` | for it | because |\n| `example.com/t` | for it | because |\n| `@x/y` | for it | because |\n"
+	manifest := "{\"devDependencies\": {\"@x/y\": \"1.0.0\", \"@our/own\": \"file:../own\"}}"
+	cargo := "[package]\nname = \"p\"\n\n[dev-dependencies]\n# of = it\ncrate = \"1\"\nown = { path = \"..\" }\n\n[profile.dev]\ndebug = 0\n"
+	setup := "case $1 in\n  race) echo gcc=gcc ld=binutils ;;\n  *) echo \"a=b\" >&2; exit 2 ;;\n"
+	table := "| `example.com/a/v2` | for it | because |\n| `example.com/t` | for it | because |\n| `@x/y` | for it | because |\n" +
+		"| `crate` | for it | because |\n| `gcc`, `binutils` | for it | because |\n| `tools/ours` | for it | because |\n| `py` | for it | because |\n"
 	dependencies := func(doc string) []string {
 		return []string{
-			"go.mod", gomod, "tools/go.mod", toolmod, "tools/package.json", manifest,
+			"go.mod", gomod, "tools/go.mod", toolmod, "some/package.json", manifest, "some/Cargo.toml", cargo,
+			".ci/setup", setup, "tools/ours/main.c", "", "test/openshell/requirements.txt", "# it\npy==1.0\nother==2.0\n",
 			"a/a.go", imports("a", "example.com/a/v2/sub"), dependencyDoc, doc,
 		}
 	}
@@ -68,10 +72,13 @@ func textSpecimens() []specimen {
 
 		{"dependencies", "module", dependencies(strings.Replace(table, "/a/v2", "/b", 1)), "no line for example.com/a/v2"},
 		{"dependencies", "tool", dependencies(strings.Replace(table, "/t`", "/b`", 1)), "no line for example.com/t/cmd/t"},
-		{"dependencies", "npm", dependencies(strings.Replace(table, "@x", "x", 1)), "no line for @x/y"},
+		{"dependencies", "npm", dependencies(strings.Replace(table, "| `@x/y`", "| @x/y", 1)), "no line for @x/y"},
 		{"dependencies", "no reason", dependencies(strings.Replace(table, "because", "", 1)), "no line for example.com/a/v2"},
 		{"dependencies", "gone", dependencies(table + "| `example.com/gone` | for it | because |\n"), "nothing requires any more"},
 		{"dependencies", "npm gone", dependencies(table + "| `@x/gone` | for it | because |\n"), "nothing requires any more"},
-		{"dependencies", "good", dependencies(table + "| `nginx` | for it | because |\n"), ""},
+		{"dependencies", "crate", dependencies(strings.Replace(table, "| `crate`", "| crate", 1)), "no line for crate"},
+		{"dependencies", "Debian", dependencies(strings.Replace(table, ", `binutils`", "", 1)), "no line for binutils"},
+		{"dependencies", "plain name gone", dependencies(table + "| `nginx` | for it | because |\n"), "nothing requires any more"},
+		{"dependencies", "good", dependencies(table), ""},
 	}
 }
