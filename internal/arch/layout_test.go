@@ -149,3 +149,30 @@ func exportedTable(spec *ast.ValueSpec) *ast.Ident {
 	}
 	return nil
 }
+
+const contributing = "CONTRIBUTING.md"
+
+// checkPlaces wants a row in CONTRIBUTING.md for each directory at the top: what
+// it is, and what goes there.
+func checkPlaces(tr *tree) []finding {
+	_, table, _ := strings.Cut(tr.read(contributing), "\n## Where things are\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	described := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 1 {
+			for _, m := range inBackticks.FindAllStringSubmatch(cells[1], -1) {
+				top, _, _ := strings.Cut(m[1], "/")
+				described[top] = true
+			}
+		}
+	}
+	var found []finding
+	for _, f := range tr.files {
+		top, _, below := strings.Cut(f.path, "/")
+		if below && !described[top] {
+			described[top] = true // said once
+			found = append(found, finding{contributing, 1, "no row for " + top + "/: what is it, what goes there?"})
+		}
+	}
+	return found
+}

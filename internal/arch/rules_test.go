@@ -23,6 +23,7 @@ var rules = []struct {
 	{"budgets", checkBudgets},
 	{"package docs", checkPackageDocs},
 	{"licence", checkLicence},
+	{"places", checkPlaces},
 	{"state", checkState},
 	{"bans", checkBans},
 	{"waits", checkWaits},
