@@ -35,7 +35,9 @@ UNIT = $$($(GO) list ./... | grep -v '^$(MODULE)/test/') ./test/rig ./test/model
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^##@ / { sub("##@ ", "\n"); print } /^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^##@ / { line[++n] = substr($$0, 5) } \
+	  /^[a-z0-9-]+:.*## / { line[++n] = $$1; what[n] = $$2; if (length($$1) > wide) wide = length($$1) } \
+	  END { for (i = 1; i <= n; i++) if (what[i]) printf "  make %-*s  %s\n", wide, line[i], what[i]; else print "\n" line[i] }' $(firstword $(MAKEFILE_LIST))
 
 ##@ Use
 
