@@ -45,9 +45,10 @@ func TestCases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real processes")
 	}
-	s := newStage(t)
 	for _, c := range clients() {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // each with a gateway of its own: much is waiting
+			s := newStage(t)
 			for _, b := range behaviours(t) {
 				t.Run(b.Name, func(t *testing.T) {
 					if why := b.Skip[c.name]; why != "" {
