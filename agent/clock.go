@@ -36,10 +36,14 @@ func watchClock(ctx context.Context, f func()) error {
 	never := unix.ItimerSpec{Value: unix.NsecToTimespec(math.MaxInt64)}
 	var buf [8]byte
 	for {
-		if err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &never, nil); err != nil {
+		// Both calls are cancelled by a clock that was set since the one before.
+		err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &never, nil)
+		if err != nil && !errors.Is(err, unix.ECANCELED) {
 			return os.NewSyscallError("timerfd_settime", err)
 		}
-		_, err := timer.Read(buf[:])
+		if err == nil {
+			_, err = timer.Read(buf[:])
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
