@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ func RelayPatience() Patience { return Patience{Stall: 5 * time.Minute, Linger: 
 const (
 	relayBuffer = bulkChunk              // read at once while there is much to read
 	quietBuffer = 1 << 10                // read at once otherwise
-	lastWords   = 250 * time.Millisecond // for a stream's reader to take what came before a reset
+	lastMoment  = 250 * time.Millisecond // for a stream's reader to take what came before a reset
 )
 
 // Joiner joins pairs of connections. It is safe for concurrent use.
@@ -154,8 +155,10 @@ func (p *pair) copy(dst, src Duplex) error {
 			_ = dst.CloseWrite()
 			p.end(dst)
 			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded): // silent for long: no word is under way
+			return err
 		case err != nil:
-			p.lastWords(dst)
+			lastWords(dst)
 			return err
 		}
 	}
@@ -174,12 +177,12 @@ func (p *pair) readerGone(dst Duplex, err error) error {
 // lastWords gives the peer of a stream a moment to read what was written, since
 // a reset overtakes that: a server that refuses an upload sends an answer and
 // resets the connection.
-func (p *pair) lastWords(dst Duplex) {
+func lastWords(dst Duplex) {
 	s, ok := dst.(*Stream)
-	if !ok || p.lingering.Load() {
+	if !ok {
 		return
 	}
-	timer := time.NewTimer(lastWords)
+	timer := time.NewTimer(lastMoment)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
