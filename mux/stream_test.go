@@ -397,7 +397,7 @@ func TestClosedStreamsDoNotPileUp(t *testing.T) {
 
 // A stream that was busy once and is quiet now holds no great buffer.
 func TestQuietStreamIsSmall(t *testing.T) {
-	const streams, burst = 32, mux.Window - 100
+	const streams, burst = 16, mux.Window - 100
 	for _, size := range []int{32 << 10, 100} { // of reads
 		start, took := make(chan struct{}), make(chan struct{}, streams)
 		_, g := muxtest.Pair(t, config(t, func(s *mux.Stream) {
@@ -475,7 +475,7 @@ func second(_ *mux.Stream, err error) error { return err }
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
