@@ -86,6 +86,10 @@ func (j *Joiner) Join(ctx context.Context, a, b Duplex) error {
 			Abort(b)
 		}
 	}
+	if first == nil && p.cut.Load() {
+		lastWords(a)
+		lastWords(b)
+	}
 	_, _ = a.Close(), b.Close() // after an end of both sides nothing is lost
 	return first
 }
@@ -118,6 +122,7 @@ func Abort(c net.Conn) {
 type pair struct {
 	joiner    *Joiner
 	lingering atomic.Bool // one direction has ended
+	cut       atomic.Bool // one has ended because its reader had gone
 }
 
 // end takes note that the direction from src to dst has ended.
@@ -170,13 +175,15 @@ func (p *pair) readerGone(dst Duplex, err error) error {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, ErrSessionClosed) {
 		return err
 	}
+	p.cut.Store(true)
 	p.end(dst)
 	return nil
 }
 
 // lastWords gives the peer of a stream a moment to read what was written, since
 // a reset overtakes that: a server that refuses an upload sends an answer and
-// resets the connection.
+// resets the connection. So does the end of a stream on which the peer goes on
+// sending.
 func lastWords(dst Duplex) {
 	s, ok := dst.(*Stream)
 	if !ok {
