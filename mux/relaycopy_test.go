@@ -9,6 +9,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,6 +160,59 @@ func TestJoinLinger(t *testing.T) {
 		}
 	})
 }
+
+// refusing is a service that takes nothing of an upload: it answers and ends.
+type refusing struct {
+	mux.Duplex
+	refused chan struct{} // closed by the first Write
+	once    sync.Once
+	answer  io.Reader
+}
+
+func (r *refusing) Write([]byte) (int, error) {
+	r.once.Do(func() { close(r.refused) })
+	return 0, syscall.EPIPE
+}
+
+func (r *refusing) Read(p []byte) (int, error) {
+	<-r.refused
+	return r.answer.Read(p)
+}
+
+// A service whose end looks like a good one, since the error showed itself to
+// whoever wrote to it: the answer is there before the upload breaks.
+func TestJoinKeepsTheAnswerToACutUpload(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		got := make(chan *mux.Stream, 1)
+		_, g := muxtest.Pair(t, config(t, keep(got)), config(t, nil))
+		user := open(t, g, mux.KindRelay, "")
+		unused, other := net.Pipe()
+		defer func() { _, _ = unused.Close(), other.Close() }()
+		service := &refusing{Duplex: halfless{unused}, refused: make(chan struct{}), answer: strings.NewReader("too large")}
+		ended := make(chan error, 1)
+		go func() { ended <- mux.NewJoiner(mux.RelayPatience()).Join(t.Context(), <-got, service) }()
+		began, broke := time.Now(), make(chan time.Duration, 1)
+		go func() {
+			_, _ = io.Copy(user, zeros{})
+			broke <- time.Since(began)
+		}()
+		if b, err := io.ReadAll(user); string(b) != "too large" || err != nil {
+			t.Errorf("read %q, %v", b, err)
+		}
+		if after := <-broke; after < 200*time.Millisecond || after > time.Second {
+			t.Errorf("the upload broke after %v", after)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = user.Close()
+	})
+}
+
+// halfless is a connection that nobody ends by halves.
+type halfless struct{ net.Conn }
+
+func (halfless) CloseWrite() error { return nil }
 
 // A server that refuses an upload answers and resets the connection: the answer
 // arrives, and the relay ends though its user goes on sending.
