@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,9 +15,9 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -100,9 +101,8 @@ func jsonLine(b []byte) (string, error) {
 	return printableJSON(compact.String()) + "\n", nil
 }
 
-// yamlText turns JSON into YAML. Strings that hold anything unprintable become
-// double-quoted scalars with escapes: the encoder would leave some of it raw,
-// so it is given a mark instead, which the scalar then replaces.
+// yamlText turns JSON into YAML. The encoder leaves some of what is not printable
+// raw: strings that hold any are quoted twice, where it can be escaped.
 func yamlText(b []byte) (string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.UseNumber()
@@ -110,74 +110,59 @@ func yamlText(b []byte) (string, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return "", err
 	}
-	m := marks{prefix: "escaped"}
-	for n := 0; bytes.Contains(b, []byte(m.prefix)); n++ {
-		m.prefix = "escaped" + strconv.Itoa(n)
-	}
-	marked, err := json.Marshal(m.walk(value))
+	doc, err := yamlNode(value)
 	if err != nil {
 		return "", err
 	}
-	out, err := yaml.JSONToYAML(marked)
-	if err != nil {
+	var raw, out strings.Builder
+	encoder := yaml.NewEncoder(&raw)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(doc); err != nil {
 		return "", err
 	}
-	return strings.NewReplacer(m.pairs...).Replace(string(out)), nil
+	if err := encoder.Close(); err != nil {
+		return "", err
+	}
+	for _, r := range raw.String() {
+		if r == '\n' || !hidden(r) {
+			out.WriteRune(r)
+		} else { // Go escapes as YAML does
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return out.String(), nil
 }
 
-// marks replaces strings in a decoded JSON value.
-type marks struct {
-	prefix string
-	pairs  []string // mark, scalar, mark, scalar …
-}
-
-func (m *marks) walk(v any) any {
+// yamlNode turns a decoded JSON value into a node.
+func yamlNode(v any) (*yaml.Node, error) {
+	n := &yaml.Node{}
+	var err error
+	add := func(v any) {
+		child, failed := yamlNode(v)
+		err = errors.Join(err, failed)
+		n.Content = append(n.Content, child)
+	}
 	switch v := v.(type) {
-	case string:
-		return m.mark(v)
-	case []any:
-		for i := range v {
-			v[i] = m.walk(v[i])
-		}
 	case map[string]any:
-		marked := make(map[string]any, len(v))
+		n.Kind = yaml.MappingNode
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			marked[m.key(k)] = m.walk(v[k])
+			add(k)
+			add(v[k])
 		}
-		return marked
+	case []any:
+		n.Kind = yaml.SequenceNode
+		for _, item := range v {
+			add(item)
+		}
+	case json.Number:
+		n.Kind, n.Value = yaml.ScalarNode, v.String()
+	case string:
+		if err = n.Encode(v); strings.ContainsFunc(v, hidden) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	default:
+		err = n.Encode(v)
 	}
-	return v
-}
-
-// longKey is the length from which the encoder writes "? KEY": the short form,
-// the only one that it reads, ends at 1,024 characters.
-const longKey = 129
-
-// key is mark for a key. A long one always gets a mark, of just that length.
-func (m *marks) key(s string) string {
-	if len(s) < longKey {
-		return m.mark(s)
-	}
-	mark := m.replace(s)
-	long := mark + strings.Repeat("x", longKey-len(mark))
-	m.pairs[len(m.pairs)-2] = long
-	return long
-}
-
-// mergeKey is a word of YAML that the encoder takes for a string like any other.
-const mergeKey = "<<"
-
-// mark returns s, or the mark for it.
-func (m *marks) mark(s string) string {
-	if s != mergeKey && !strings.ContainsFunc(s, hidden) {
-		return s
-	}
-	return m.replace(s)
-}
-
-// replace returns the mark for s. Go quotes with escapes that YAML knows.
-func (m *marks) replace(s string) string {
-	mark := m.prefix + "x" + strconv.Itoa(len(m.pairs)) + "x"
-	m.pairs = append(m.pairs, mark, strconv.Quote(s))
-	return mark
+	return n, err
 }

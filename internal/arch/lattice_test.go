@@ -38,7 +38,8 @@ gateway/api, gateway/route < gateway/forward
 
 # The commands, the SDK, its examples, the suites.
 internal/secret < internal/settings < cmd/sandbox-agent, cmd/sandbox-gateway
-internal/manpage < cmd/...
+internal/manpage, internal/written < cmd/...
+internal/statedir < gateway, sdk/go, cmd/sandbox-gateway
 agent < cmd/sandbox-agent
 gateway < cmd/sandbox-gateway
 api/... < sdk/go < sdk/go/... < cmd/sandboxctl
@@ -55,10 +56,11 @@ github.com/spf13/cobra < cmd/..., internal/manpage
 github.com/spf13/pflag < cmd/..., internal/settings, internal/manpage
 github.com/knadh/koanf < internal/settings
 github.com/coreos/go-systemd < cmd/sandbox-gateway
-sigs.k8s.io/yaml, golang.org/x/term < cmd/...
+go.yaml.in/yaml/v3, sigs.k8s.io/yaml, golang.org/x/term < cmd/sandboxctl
 google.golang.org/grpc < api/..., readiness, agent, gateway/api, gateway/session, gateway/watch, gateway/forward, gateway, sdk/go, sdk/go/..., cmd/sandboxctl, test/...
 google.golang.org/protobuf < api/..., report/wire, agent, gateway/..., gateway, sdk/go, sdk/go/..., cmd/sandboxctl, examples/..., test/...
 github.com/google/uuid < agent, gateway/..., gateway, sdk/go, cmd/sandboxctl, test/...
+golang.org/x/net < mux, gateway/route
 golang.org/x/sync, golang.org/x/sys < *
 go.uber.org/goleak < internal/testkit
 `
