@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 )
 
@@ -72,7 +74,7 @@ func readAnswer(conn io.Reader) ([]byte, error) {
 		}
 		switch {
 		case resp.StatusCode == http.StatusSwitchingProtocols:
-			if !hasToken(resp.Header["Upgrade"], Protocol) || !hasToken(resp.Header["Connection"], "upgrade") {
+			if !httpguts.HeaderValuesContainsToken(resp.Header["Upgrade"], Protocol) || !httpguts.HeaderValuesContainsToken(resp.Header["Connection"], "upgrade") {
 				return nil, fmt.Errorf("%w: 101 for another protocol", ErrBadResponse)
 			}
 			return buffered(br)

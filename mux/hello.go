@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
 )
 
@@ -67,7 +69,7 @@ func ParseHello(r *http.Request) (Hello, *HandshakeError) {
 	case r.Method != http.MethodGet:
 		return Hello{}, refuse(http.StatusMethodNotAllowed, "a session is opened with GET")
 	case !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 ||
-		!hasToken(r.Header["Upgrade"], Protocol) || !hasToken(r.Header["Connection"], "upgrade"):
+		!httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], Protocol) || !httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade"):
 		return Hello{}, refuse(http.StatusUpgradeRequired, "a session is opened with HTTP/1.1 and Upgrade: "+Protocol)
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
 		return Hello{}, refuse(http.StatusBadRequest, "the request that opens a session has no body")
@@ -101,19 +103,6 @@ func single(values []string) (string, bool) {
 		return "", false
 	}
 	return values[0], true
-}
-
-// hasToken reports whether a comma-separated list, possibly over several header
-// lines, has the token in any case.
-func hasToken(lines []string, token string) bool {
-	for _, line := range lines {
-		for item := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.Trim(item, " \t"), token) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func validInstance(s string) bool {

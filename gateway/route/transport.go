@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 const (
@@ -138,17 +140,8 @@ func repeatable(r *http.Request) bool {
 // asks for.
 func switches(resp *http.Response) bool {
 	asked, to := resp.Request.Header.Get("Upgrade"), resp.Header.Get("Upgrade")
-	if asked == "" || len(asked) != len(to) || !strings.EqualFold(asked, to) {
-		return false
-	}
-	for _, line := range resp.Header["Connection"] {
-		for option := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.Trim(option, " \t"), "upgrade") {
-				return true
-			}
-		}
-	}
-	return false
+	return asked != "" && len(asked) == len(to) && strings.EqualFold(asked, to) &&
+		httpguts.HeaderValuesContainsToken(resp.Header["Connection"], "upgrade")
 }
 
 func (t *transport) close() {
