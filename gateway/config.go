@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
+	"github.com/sandbox-agent/sandbox-agent/internal/statedir"
 )
 
 // Config is how a gateway is set up. Fields are named as the flags are.
@@ -51,7 +52,7 @@ type Config struct {
 // DefaultConfig returns the documented defaults.
 func DefaultConfig() Config {
 	return Config{
-		StateDir:         "/var/lib/sandbox-gateway",
+		StateDir:         statedir.System,
 		GRPCListen:       "127.0.0.1:17670",
 		HTTPListen:       "127.0.0.1:17680",
 		SupervisorListen: "127.0.0.1:17690",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandbox-agent/sandbox-agent/agent/command"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
+	"github.com/sandbox-agent/sandbox-agent/internal/written"
 )
 
 func main() {
@@ -46,13 +47,13 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 		SilenceErrors: true,
 	}
 	root.SetArgs(args)
-	result := &output{w: stdout}
-	root.SetOut(result)
+	printed := written.New(stdout)
+	root.SetOut(printed)
 	root.SetErr(stderr)
 	root.AddCommand(runCommand(signals, environ, &out), statusCommand(environ, &out), checkCommand(environ, &out), versionCommand(), manCommand())
 	err := root.ExecuteContext(ctx)
-	if result.err != nil {
-		err, out.accepted = result.err, true
+	if failed := printed.Err(); failed != nil {
+		err, out.accepted = failed, true
 	}
 	if err == nil {
 		return out.code
@@ -63,22 +64,6 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 		return 2
 	}
 	return max(out.code, 1)
-}
-
-// output is a standard output that remembers that it failed: a result which
-// nobody got is none.
-type output struct {
-	w   io.Writer
-	err error
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	n, err := o.w.Write(p)
-	if err != nil {
-		o.err = fmt.Errorf("write the result: %w", err)
-	}
-	return n, err
 }
 
 func versionCommand() *cobra.Command {

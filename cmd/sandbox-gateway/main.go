@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandbox-agent/sandbox-agent/gateway/runtime"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
+	"github.com/sandbox-agent/sandbox-agent/internal/written"
 )
 
 func main() {
@@ -38,13 +39,13 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 		SilenceErrors: true,
 	}
 	root.SetArgs(args)
-	out := &output{w: stdout}
-	root.SetOut(out)
+	printed := written.New(stdout)
+	root.SetOut(printed)
 	root.SetErr(stderr)
 	root.AddCommand(serveCommand(signals, environ, &status), checkCommand(environ, &status), versionCommand(), manCommand())
 	err := root.ExecuteContext(ctx)
-	if out.err != nil {
-		err, status = out.err, 1
+	if failed := printed.Err(); failed != nil {
+		err, status = failed, 1
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "sandbox-gateway: %v\n", err)
@@ -54,22 +55,6 @@ func run(ctx context.Context, signals <-chan os.Signal, args, environ []string, 
 		return status
 	}
 	return 0
-}
-
-// output is a standard output that remembers that it failed: a result which
-// nobody got is none.
-type output struct {
-	w   io.Writer
-	err error
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	n, err := o.w.Write(p)
-	if err != nil {
-		o.err = fmt.Errorf("write the result: %w", err)
-	}
-	return n, err
 }
 
 func versionCommand() *cobra.Command {

@@ -4,9 +4,11 @@
 package main
 
 import (
+	"cmp"
 	"os"
-	"path/filepath"
 	"syscall"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/statedir"
 )
 
 // stateDirOf returns the state directory of a gateway that was told none: dir
@@ -21,11 +23,5 @@ func stateDirOf(dir string, euid int, env func(string) string) string {
 			return dir
 		}
 	}
-	switch {
-	case env("XDG_STATE_HOME") != "":
-		return filepath.Join(env("XDG_STATE_HOME"), filepath.Base(dir))
-	case env("HOME") != "":
-		return filepath.Join(env("HOME"), ".local", "state", filepath.Base(dir))
-	}
-	return dir
+	return cmp.Or(statedir.OfUser(env), dir)
 }

@@ -21,7 +21,7 @@ func TestStateDirOf(t *testing.T) {
 		want string
 	}{
 		{other, 0, []string{"HOME=/home/a"}, other},
-		{mine, os.Geteuid() + 1, []string{"HOME=/home/a"}, "/home/a/.local/state/" + filepath.Base(mine)},
+		{mine, os.Geteuid() + 1, []string{"HOME=/home/a"}, "/home/a/.local/state/sandbox-gateway"},
 		{other, 1000, []string{"HOME=/home/a"}, "/home/a/.local/state/sandbox-gateway"},
 		{other, 1000, []string{"HOME=/home/a", "XDG_STATE_HOME=/state"}, "/state/sandbox-gateway"},
 		{other, 1000, nil, other},

@@ -16,6 +16,7 @@ import (
 
 	datamodelv1 "github.com/sandbox-agent/sandbox-agent/api/openshell/datamodel/v1"
 	"github.com/sandbox-agent/sandbox-agent/internal/buildinfo"
+	"github.com/sandbox-agent/sandbox-agent/internal/written"
 	sandbox "github.com/sandbox-agent/sandbox-agent/sdk/go"
 )
 
@@ -62,11 +63,11 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
-	own := &written{Writer: a.stdout}
+	own := written.New(a.stdout)              // cobra does not look at what becomes of help and completions
 	root.SetOut(own)
 	err := root.ExecuteContext(ctx)
-	if err == nil && own.err != nil {
-		err = fmt.Errorf("write the result: %w", own.err)
+	if err == nil {
+		err = own.Err()
 	}
 	return a.report(err)
 }

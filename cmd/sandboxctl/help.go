@@ -3,11 +3,7 @@
 
 package main
 
-import (
-	"io"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 // helpCommand makes "sandboxctl help service get" the same as
 // "sandboxctl service get --help".
@@ -26,19 +22,4 @@ func helpCommand() *cobra.Command {
 		return about.Help()
 	}
 	return cmd
-}
-
-// written is where cobra writes help and completions, and does not look at what
-// becomes of it.
-type written struct {
-	io.Writer
-	err error // the first
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	if w.err == nil {
-		w.err = err
-	}
-	return n, err
 }

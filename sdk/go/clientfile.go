@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/sandbox-agent/sandbox-agent/internal/statedir"
 )
 
 // clientFile is client.json. Its file names are relative to its directory.
@@ -76,11 +78,7 @@ func (s Search) stateDir() string {
 	case s.env("SANDBOX_GATEWAY_STATE_DIR") != "":
 		return s.env("SANDBOX_GATEWAY_STATE_DIR")
 	case s.Root:
-		return "/var/lib/sandbox-gateway"
-	case s.env("XDG_STATE_HOME") != "":
-		return filepath.Join(s.env("XDG_STATE_HOME"), "sandbox-gateway")
-	case s.env("HOME") != "":
-		return filepath.Join(s.env("HOME"), ".local", "state", "sandbox-gateway")
+		return statedir.System
 	}
-	return ""
+	return statedir.OfUser(s.env)
 }
