@@ -16,7 +16,9 @@ type Pacer struct {
 	pending  bool
 	sent     time.Time // when the report under way was
 	named    ack       // what it names
+	oldest   time.Time // when the oldest of its fresh attempts began
 	again    bool
+	asked    time.Time // oldest, of the report for which again was set last
 }
 
 // weakBy is by how much the proof of a report has to be improvable for Again.
@@ -45,7 +47,9 @@ func (p *Pacer) Acked(seq uint64, now time.Time) (done bool) {
 		return false
 	}
 	p.unacked = 0
-	p.again = p.named.trip-trip >= weakBy
+	if p.named.trip-trip >= weakBy && p.oldest.After(p.asked) {
+		p.again, p.asked = true, p.oldest
+	}
 	return p.stopping
 }
 
@@ -53,7 +57,9 @@ func (p *Pacer) Acked(seq uint64, now time.Time) (done bool) {
 // report that was just acknowledged. That named an acknowledgement which had
 // been under way for long, in a stalled network or in the buffers of a process
 // that was frozen: as far as the gateway can tell, its observations may be older
-// by as much. The acknowledgement that has come now was quick.
+// by as much. The acknowledgement that has come now was quick. Where looking
+// again did not renew the oldest observation, because that attempt is in flight
+// or could not tell, it is not asked for again: each answer would ask anew.
 func (p *Pacer) Again() bool {
 	again := p.again
 	p.again = false
@@ -66,9 +72,10 @@ func (p *Pacer) Next(newest func() Snapshot, now time.Time) (Report, bool) {
 		return Report{}, false
 	}
 	snap := newest()
-	seen := p.acks.before(oldestFresh(snap, now))
+	oldest := oldestFresh(snap, now)
+	seen := p.acks.before(oldest)
 	p.sequence++
-	p.unacked, p.pending, p.stopping, p.sent, p.named = p.sequence, false, snap.Stop != nil, now, seen
+	p.unacked, p.pending, p.stopping, p.sent, p.named, p.oldest = p.sequence, false, snap.Stop != nil, now, seen, oldest
 	return Report{
 		Sequence: p.sequence,
 		AckSeen:  seen.sequence,

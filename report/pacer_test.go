@@ -103,3 +103,45 @@ func TestAgainIsDecidedByWhatTheReportNames(t *testing.T) {
 		t.Fatal("not again, though the report names the slow acknowledgement")
 	}
 }
+
+// T12: looking again that cannot renew the oldest observation, because its
+// attempt is in flight or no attempt can tell, is asked for once: a report that
+// says the same is answered within a millisecond, and each answer would ask anew.
+// It is asked for again when the attempt that was in flight has ended.
+func TestAgainIsNotAskedForWithoutEnd(t *testing.T) {
+	now := time.Now()
+	p := NewPacer(now)
+	oldest := now
+	report := func(trip time.Duration) bool {
+		t.Helper()
+		p.Ready()
+		r, ok := p.Next(func() Snapshot {
+			v := probe.Verdict{Latest: probe.Attempt{Start: now}, Observed: now, Conclusive: oldest, ConclusiveStart: oldest}
+			return Snapshot{Entries: []Entry{{Verdict: v}}}
+		}, now)
+		if !ok {
+			t.Fatal("no report")
+		}
+		now = now.Add(trip)
+		p.Acked(r.Sequence, now)
+		return p.Again()
+	}
+	report(2 * time.Second)
+	oldest = now // the slow acknowledgement is the last before it
+	if !report(time.Millisecond) {
+		t.Fatal("not again, though the report names the slow acknowledgement")
+	}
+	for i := range 100 {
+		if report(time.Millisecond) {
+			t.Fatalf("asked for again after report %d that renewed nothing", i)
+		}
+	}
+	oldest = oldest.Add(time.Microsecond) // began before the first quick acknowledgement
+	if !report(time.Millisecond) {
+		t.Fatal("not again, though the attempt that was in flight has ended")
+	}
+	oldest = now
+	if report(time.Millisecond) {
+		t.Fatal("again, though the report names a quick acknowledgement")
+	}
+}

@@ -87,6 +87,10 @@ func (c *checker) until(at time.Duration) {
 // everything compares what can be asked.
 func (c *checker) everything() {
 	c.update()
+	if c.world.Stuck {
+		c.failf("time stands still: each thing that happens causes the next")
+		return
+	}
 	now := c.world.Now()
 	if right, got := c.ref.knows("").phases(now), c.world.Gateway.Phase(); !slices.Contains(right, got) {
 		c.failf("the sandbox is said to be in phase %d, right is %v", got, right)

@@ -21,6 +21,9 @@ type World struct {
 	Aim func(port uint16, extra bool) Target
 	// Log is everything that has happened, in order.
 	Log []Event
+	// Stuck is set, and nothing happens any more, if so much happened at one
+	// instant that it would never end.
+	Stuck bool
 	// Scheduled agents attempt by the real schedule. Others attempt what
 	// Attempt tells them.
 	Scheduled bool
@@ -28,6 +31,7 @@ type World struct {
 	now       time.Duration
 	due       []item
 	asked     uint64 // items so far
+	busy      int    // items so far at this instant
 	sessions  uint64 // sessions so far
 	instances int    // agents so far
 	base      time.Time
@@ -45,6 +49,10 @@ func New() *World {
 
 // Now is the true time since the beginning.
 func (w *World) Now() time.Duration { return w.now }
+
+// tooBusy is how much cannot happen at one instant unless each thing causes
+// the next.
+const tooBusy = 10_000
 
 // item is something that will happen.
 type item struct {
@@ -76,6 +84,13 @@ func (w *World) Pass(d time.Duration) {
 			break
 		}
 		w.due = w.due[:len(w.due)-1]
+		if next.at > w.now {
+			w.busy = 0
+		}
+		if w.busy++; w.busy > tooBusy {
+			w.Stuck, w.due = true, nil
+			break
+		}
 		w.now = next.at
 		next.do()
 	}
