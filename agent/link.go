@@ -184,10 +184,7 @@ func (l *link) failed(ctx, turn context.Context, redial *mux.Redial, err error, 
 // dial opens one session. Its relays run under turn.
 func (l *link) dial(ctx, turn context.Context) (*mux.Session, error) {
 	l.counts.dials.Add(1)
-	return l.open(ctx, mux.Config{
-		Logger: l.logger,
-		Handle: func(s *mux.Stream) { l.relays.handle(turn, s) },
-	})
+	return l.open(ctx, mux.Config{Handle: func(s *mux.Stream) { l.relays.handle(turn, s) }})
 }
 
 // logDial says and counts why there is no session: loudly where somebody must

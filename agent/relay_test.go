@@ -35,7 +35,7 @@ func newBench(t *testing.T, connect muxtest.Connector, services ...probe.Service
 	tracker.Services(services, time.Now())
 	ctx, cancel := context.WithCancel(context.Background())
 	handle := func(s *mux.Stream) { b.handle(ctx, s) }
-	_, b.gateway = connect(t, mux.Config{Handle: handle, Logger: logger}, mux.Config{Logger: logger})
+	_, b.gateway = connect(t, mux.Config{Handle: handle}, mux.Config{})
 	t.Cleanup(func() {
 		cancel()
 		b.wait()

@@ -8,38 +8,48 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
-// acceptLoop does nothing but accept and hand off, so that the peer's opens are
-// acknowledged whatever the streams before them are waiting for.
-func (s *Session) acceptLoop() {
-	for {
-		y, err := s.ys.AcceptStream()
-		if s.ended() {
-			return
-		}
-		if err != nil {
-			s.end(s.cause(err))
-			return
-		}
-		if s.ys.NumStreams() > maxKept {
-			s.end(fmt.Errorf("%w: more than %d streams at once", ErrProtocol, maxKept))
-			return
-		}
-		if s.unread.Add(1) > maxUnread {
-			s.unread.Add(-1)
-			_ = newStream(s, y).Reset()
-			continue
-		}
-		go s.receive(y)
+// find returns the stream that a frame is of, which the frame may open; or nil
+// if it is of none that we know any more.
+func (s *Session) find(f frame) (*Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.unaccepted[f.stream]; ok && f.flags&(flagACK|flagRST) != 0 {
+		delete(s.unaccepted, f.stream)
+		<-s.opening
 	}
+	st := s.streams[f.stream]
+	switch {
+	case f.flags&flagSYN == 0:
+		return st, nil
+	case st != nil:
+		return nil, fmt.Errorf("%w: a stream opened twice", ErrProtocol)
+	case len(s.streams) >= maxKept:
+		return nil, fmt.Errorf("%w: more than %d streams at once", ErrProtocol, maxKept)
+	case s.err != nil || s.unread.Load() >= maxUnread:
+		return nil, nil
+	}
+	st = newStream(s, f.stream)
+	s.streams[f.stream] = st
+	s.unread.Add(1)
+	return st, nil
+}
+
+// accept answers the frame that has opened a stream, so that the peer's opens are
+// accepted whatever the streams before them are waiting for. A stream that is
+// one too many is nil.
+func (s *Session) accept(st *Stream, id uint32) {
+	if st == nil {
+		s.out.answer(id, flagRST, 0)
+		return
+	}
+	s.out.answer(id, flagACK, 0)
+	go s.receive(st)
 }
 
 // receive reads the kind and the header of a stream and has it handled.
-func (s *Session) receive(y *yamux.Stream) {
-	st := newStream(s, y)
+func (s *Session) receive(st *Stream) {
 	kind, header, err := readOpening(st)
 	s.unread.Add(-1)
 	if err != nil || kind != s.accepts() || s.cfg.Handle == nil {

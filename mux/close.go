@@ -4,7 +4,6 @@
 package mux
 
 import (
-	"io"
 	"net"
 	"time"
 )
@@ -12,103 +11,145 @@ import (
 // CloseWrite ends the direction to the peer, which then reads io.EOF. The other
 // direction goes on for as long as both sides like.
 func (s *Stream) CloseWrite() error {
-	if s.isClosed() {
+	s.mu.Lock()
+	if s.state.closed {
+		s.mu.Unlock()
 		return net.ErrClosed
 	}
+	s.state.writeEnded = true
+	s.mu.Unlock()
 	if s.session.ended() {
 		return s.session.over()
 	}
-	s.mu.Lock()
-	s.writeEnded = true
-	s.mu.Unlock()
-	notify(s.account.wake)
-	s.writing <- struct{}{} // a writer that was woken must have left
+	s.end()
+	return nil
+}
+
+// end sends our end, once, behind what was written.
+func (s *Stream) end() {
+	notify(s.wake)
+	s.writing <- struct{}{} // who writes must have left
 	defer func() { <-s.writing }()
-	// yamux reports no error: one of the connection shows itself in Read.
-	return s.y.Close()
+	s.mu.Lock()
+	if s.state.ended || s.state.reset || s.state.forgotten {
+		s.mu.Unlock()
+		return
+	}
+	s.state.ended = true
+	over := s.state.peerEnded
+	s.mu.Unlock()
+	s.session.out.tell(s.id, flagFIN, 0)
+	if over {
+		s.forget()
+	}
 }
 
 // Close ends both directions and returns at once. What was written arrives, and
 // then the peer's Read returns io.EOF. A peer that goes on sending for more than
 // a moment is reset; so is one that does not end its direction within a minute,
 // or at once when 256 others are waited for already.
-func (s *Stream) Close() error { return s.shut(closing) }
+func (s *Stream) Close() error {
+	if s.shut() {
+		go func() {
+			s.end()
+			s.leave()
+			s.awaitEnd()
+		}()
+	}
+	return nil
+}
 
 // Reset ends both directions and returns at once. What is under way may be lost
 // and the peer gets ErrReset, so that it does not take the stream for complete.
-func (s *Stream) Reset() error { return s.shut(resetting) }
+func (s *Stream) Reset() error {
+	if s.shut() {
+		go func() {
+			s.leave()
+			s.breakOff()
+		}()
+	}
+	return nil
+}
 
-// ending is how a stream is given up.
-type ending byte
-
-const (
-	closing   ending = iota // our end now, a reset if the peer's does not come
-	resetting               // a reset now
-)
-
-func (s *Stream) shut(how ending) error {
+// shut makes the stream useless to its holder. It reports whether it was not
+// before.
+func (s *Stream) shut() bool {
 	s.mu.Lock()
-	if s.isClosed() {
+	if s.state.closed {
 		s.mu.Unlock()
-		return nil
+		return false
 	}
+	s.state.closed = true
 	close(s.gone)
-	if s.quiet != nil {
-		s.quiet.Stop()
+	s.after = s.inbox.drop()
+	if s.readTimer != nil {
+		s.readTimer.Stop()
 	}
+	s.wakeUp()
 	s.mu.Unlock()
 	if s.held {
 		s.session.open.Add(-1)
 	}
-	s.expire()
-	go s.depart(how)
-	return nil
+	return true
 }
 
-// depart ends the stream towards the peer and sees to it that both ends forget
-// it. yamux forgets a stream when both directions have ended, or on a reset,
-// and cannot send one: we do, to the peer and to our own.
-func (s *Stream) depart(how ending) {
-	if how == closing {
-		s.writing <- struct{}{} // who was woken must have left
-		<-s.writing
-		s.reading <- struct{}{}
-		defer func() { <-s.reading }()
-		_ = s.y.Close()
-	}
+// leave gives the slot of Open back.
+func (s *Stream) leave() {
 	if s.opened {
 		<-s.session.slots
 	}
-	broken := how == resetting || !s.linger()
-	acked := s.session.forget(s)
-	if broken && !s.session.ended() {
-		s.session.conn.reset(s.y.StreamID())
-		if acked { // otherwise yamux holds its place until the peer knows of it
-			s.session.conn.forget(s.y.StreamID())
-		}
+}
+
+// awaitEnd keeps the stream, after Close, until the peer has ended it too.
+func (s *Stream) awaitEnd() {
+	s.mu.Lock()
+	if s.state.forgotten {
+		s.mu.Unlock()
+		return
+	}
+	s.endedAt = time.Now()
+	growth := s.taken(s.after)
+	wait := s.session.lingering.Add(1) <= maxLingering
+	if wait {
+		s.linger = time.AfterFunc(lingerMax, s.breakOff)
+	}
+	s.mu.Unlock()
+	switch {
+	case !wait:
+		s.session.lingering.Add(-1)
+		s.breakOff()
+	case growth > 0:
+		s.session.out.tell(s.id, 0, growth)
 	}
 }
 
-// linger waits for the peer's end and reports whether it came. It is the reader
-// meanwhile.
-func (s *Stream) linger() bool {
-	defer s.session.lingering.Add(-1)
-	if s.session.lingering.Add(1) > maxLingering {
-		return false
+// breakOff forgets the stream and tells the peer, unless it is over anyway.
+func (s *Stream) breakOff() {
+	if s.forget() {
+		s.session.out.tell(s.id, flagRST, 0)
 	}
-	grace := time.Now().Add(lingerGrace)
-	_ = s.y.SetReadDeadline(time.Now().Add(lingerMax))
-	if s.session.woken() {
-		return true
+}
+
+// forget makes the session forget the stream: the peer's frames of it are
+// discarded from now on. It reports whether this had not happened before.
+func (s *Stream) forget() bool {
+	s.mu.Lock()
+	first := !s.state.forgotten
+	s.state.forgotten = true
+	lingered := s.linger != nil
+	if lingered {
+		s.linger.Stop()
+		s.linger = nil
 	}
-	buf := make([]byte, 2<<10)
-	for total := 0; ; {
-		n, err := s.y.Read(buf)
-		if err != nil {
-			return err == io.EOF
-		}
-		if total += n; total > window || time.Now().After(grace) {
-			return false
-		}
+	if first {
+		s.window.end(&s.session.extra)
 	}
+	s.mu.Unlock()
+	if lingered {
+		s.session.lingering.Add(-1)
+	}
+	if first {
+		s.session.remove(s)
+	}
+	return first
 }

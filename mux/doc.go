@@ -3,8 +3,7 @@
 
 // Package mux is one session between an agent and a gateway: one connection
 // that the agent dialled, authenticated as an HTTP/1.1 Upgrade and from then on
-// carrying many streams. Which multiplexer does it (yamux) is nobody else's
-// business: no type of it is visible here.
+// carrying many streams, by the protocol of yamux, version 0.
 //
 // # Life of a session
 //
@@ -15,10 +14,9 @@
 // and why. Nothing here notices a silent peer: the callers exchange reports
 // every few seconds, and they close a session in which these stay away.
 //
-// A Dial and an Upgrade start goroutines (three for an idle session); all of
-// them end with the session. The exception is a connection whose Close wakes
-// neither its Read nor its Write: Close returns nevertheless, and the goroutine
-// that reads stays behind with it.
+// A Dial and an Upgrade start two goroutines; they end with the session. The
+// exception is a connection whose Close wakes neither its Read nor its Write:
+// Close returns nevertheless, and who reads or writes stays behind with it.
 //
 // # Streams
 //
@@ -44,8 +42,13 @@
 // together have at most two frames before it (of 8 KiB, or 64 KiB where it is
 // fast), so that a control stream, which has no such limit, waits for little
 // even on a slow link. A stream whose reader has stopped waits for its own
-// window of 256 KiB and holds up nobody else; give its writes a deadline. A
+// window (256 KiB, up to 1 MiB where the reader was fast, which adds at most 8
+// MiB to a session) and holds up nobody else; give its writes a deadline. A
 // connection that takes nothing for 10 s ends its session with ErrStalled.
+//
+// The inside is two halves. The receiver reads frames and tells streams what they
+// say; it waits for the connection only. The sender writes frames for whoever has
+// some, one at a time. A Stream is a state between them, behind one lock.
 //
 // # Concurrency
 //

@@ -17,6 +17,7 @@ const (
 	MaxChunk    = maxChunk
 	Backlog     = backlog
 	Window      = window
+	MaxWindow   = maxWindow
 	RelayFrames = relayFrames
 	MaxKept     = maxKept
 	MaxUnread   = maxUnread
@@ -25,11 +26,14 @@ const (
 var (
 	ReadOpening = readOpening
 	Opening     = opening
-	ResetFrame  = resetFrame
 )
 
 // Kept returns the streams that the multiplexer has not forgotten.
-func Kept(s *Session) int { return s.ys.NumStreams() }
+func Kept(s *Session) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams)
+}
 
 // ReadAnswer reads the answer to a handshake.
 func ReadAnswer(r io.Reader) ([]byte, error) { return readAnswer(r) }
@@ -41,17 +45,4 @@ func DialOver(ctx context.Context, d *Dialer, conn net.Conn, cfg Config) (*Sessi
 		return nil, err
 	}
 	return d.dialOver(ctx, conn, t, secret.New("token"), cfg)
-}
-
-// ScanFrames scans p in pieces of the given size, as one side gets it.
-func ScanFrames(p []byte, piece int, agent bool) error {
-	s := scanner{odd: !agent, tell: func(uint32, uint16, uint32) {}}
-	for len(p) > 0 {
-		n := min(piece, len(p))
-		if err := s.scan(p[:n]); err != nil {
-			return err
-		}
-		p = p[n:]
-	}
-	return nil
 }

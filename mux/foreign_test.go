@@ -4,16 +4,99 @@
 package mux_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/yamux"
+
 	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 	"github.com/sandbox-agent/sandbox-agent/mux"
 )
+
+// engine starts one end of a session with the multiplexer that others use, and
+// ours at the other.
+func engine(t *testing.T, ours side, cfg mux.Config) (*yamux.Session, *mux.Session) {
+	t.Helper()
+	start, session := yamux.Server, mux.NewAgentSession
+	if ours.kind == mux.KindRelay {
+		start, session = yamux.Client, mux.NewGatewaySession
+	}
+	yc := yamux.DefaultConfig()
+	yc.EnableKeepAlive, yc.LogOutput, yc.StreamOpenTimeout, yc.StreamCloseTimeout = false, io.Discard, 0, 0
+	yc.AcceptBacklog = mux.Backlog
+	a, g := net.Pipe()
+	theirs, err := start(a, yc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session(g, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = theirs.Close(), s.Close() })
+	return theirs, s
+}
+
+// Every part of the protocol with an engine of another make, which opens streams
+// and which accepts them: much at once both ways, the end of each direction by
+// itself, and a reset.
+func TestForeignEngine(t *testing.T) {
+	payload := make([]byte, 5<<20+3)
+	_, _ = rand.NewChaCha8([32]byte{7}).Read(payload)
+	exchange := func(t *testing.T, out io.ReadWriter, end func() error) {
+		t.Helper()
+		go func() {
+			_, _ = out.Write(payload)
+			_ = end()
+		}()
+		if got, err := io.ReadAll(out); err != nil || !bytes.Equal(got, payload) {
+			t.Errorf("%d of %d bytes came back, %v", len(got), len(payload), err)
+		}
+	}
+	for _, ours := range sides {
+		t.Run(ours.name, func(t *testing.T) {
+			theirs, s := engine(t, ours, config(echo))
+			go func() {
+				for st, err := theirs.AcceptStream(); err == nil; st, err = theirs.AcceptStream() {
+					go func() {
+						_, _ = io.ReadFull(st, make([]byte, len(mux.Opening(ours.kind, []byte("svc")))))
+						_, _ = io.Copy(st, st)
+						_ = st.Close()
+					}()
+				}
+			}()
+			for range 3 {
+				st := open(t, s, ours.kind, "svc")
+				exchange(t, st, st.CloseWrite)
+				_ = st.Close()
+				in, err := theirs.OpenStream()
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := mux.KindRelay
+				if ours.kind == mux.KindRelay {
+					other = mux.KindControl
+				}
+				_, _ = in.Write(mux.Opening(other, nil))
+				exchange(t, in, in.Close)
+			}
+			st := open(t, s, ours.kind, "svc")
+			write(t, st, "x")
+			readN(t, st, 1)
+			_ = st.Reset()
+			eventually(t, "both forget all streams", func() bool { return mux.Kept(s) == 0 && theirs.NumStreams() == 0 })
+			if s.Err() != nil {
+				t.Errorf("ended: %v", s.Err())
+			}
+		})
+	}
+}
 
 // Flags of a frame.
 const (
@@ -51,7 +134,7 @@ func opened(t *testing.T, answer func(stream uint32) []byte) *mux.Stream {
 		_, _ = a.Write(header(1, 0, 98, 0)) // taken means that the one before was understood
 	}}
 	go func() { _, _ = io.Copy(io.Discard, a) }()
-	s, err := mux.NewGatewaySession(conn, config(t, nil))
+	s, err := mux.NewGatewaySession(conn, config(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +171,7 @@ func TestPromptPeer(t *testing.T) {
 		testkit.Bubble(t, func(t *testing.T) {
 			a, g := net.Pipe()
 			got := make(chan *mux.Stream, 1)
-			s, err := mux.NewAgentSession(a, config(t, keep(got)))
+			s, err := mux.NewAgentSession(a, config(keep(got)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +207,7 @@ func TestStreamsGivenUpAreForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				a, g := net.Pipe()
-				s, err := mux.NewGatewaySession(g, config(t, nil))
+				s, err := mux.NewGatewaySession(g, config(nil))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -98,7 +98,7 @@ func TestParseHello(t *testing.T) {
 // Every refusal over the wire: its status, its headers, and the end of the
 // connection.
 func TestRefusalsOnTheWire(t *testing.T) {
-	handler, _ := muxtest.Accept(t, config(t, nil))
+	handler, _ := muxtest.Accept(t, config(nil))
 	gw := muxtest.Serve(t, handler)
 	for name, tc := range helloCases {
 		if tc.status == 0 {
@@ -167,7 +167,7 @@ func TestDialLearnsTheRefusal(t *testing.T) {
 	} {
 		for _, address := range []string{gw.Unix, gw.HTTPS} {
 			refusals <- &mux.HandshakeError{Status: want.Status, Reason: want.Reason, RetryAfter: want.RetryAfter}
-			s, err := gw.Dialer(address).Dial(context.Background(), config(t, nil))
+			s, err := gw.Dialer(address).Dial(context.Background(), config(nil))
 			var refused *mux.RefusedError
 			if s != nil || !errors.As(err, &refused) || *refused != want {
 				t.Errorf("%v, want %+v", err, want)
@@ -348,7 +348,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestDialErrors(t *testing.T) {
-	handler, _ := muxtest.Accept(t, config(t, nil))
+	handler, _ := muxtest.Accept(t, config(nil))
 	gw := muxtest.Serve(t, handler)
 	noToken := errors.New("no token")
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,8 +32,8 @@ func keep(to chan *mux.Stream) func(*mux.Stream) {
 	return func(s *mux.Stream) { to <- s }
 }
 
-func config(t testing.TB, handle func(*mux.Stream)) mux.Config {
-	return mux.Config{Handle: handle, Logger: testkit.Logger(t)}
+func config(handle func(*mux.Stream)) mux.Config {
+	return mux.Config{Handle: handle}
 }
 
 // side is one direction of opening: who opens which kind at whom.

@@ -6,7 +6,6 @@ package mux
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 )
 
@@ -36,7 +35,7 @@ const (
 	DefaultMaxStreams = 256
 
 	backlog        = 320                  // streams that wait to be accepted, at both ends
-	window         = 256 << 10            // bytes of a stream that its reader has not taken
+	window         = 256 << 10            // bytes of a stream that its reader has not taken, see window.go
 	maxChunk       = 8<<10 - frameHeader  // payload of a frame, see write.go
 	bulkChunk      = 64<<10 - frameHeader // of a greater one
 	maxFrame       = frameHeader + bulkChunk
@@ -47,7 +46,6 @@ const (
 	maxUnread      = 512              // streams whose kind and header have not arrived
 	maxKept        = 1024             // streams of a session in whatever state
 	closeTimeout   = 2 * time.Second  // for a session's Close
-	quietAfter     = time.Second      // without a Read
 	lingerMax      = time.Minute      // for the peer to end a stream that we closed
 	lingerGrace    = time.Second      // in which a peer may go on sending to it
 	maxLingering   = 256              // streams that wait like this
@@ -116,8 +114,6 @@ type Config struct {
 	// DefaultMaxStreams; the value must be below 320, the number of streams that
 	// a peer may leave unaccepted.
 	MaxStreams int
-	// Logger gets events of the multiplexer at debug level. Nil means none.
-	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -126,9 +122,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxStreams < 0 || c.MaxStreams >= backlog {
 		return c, fmt.Errorf("mux: MaxStreams is %d; it must be between 1 and %d", c.MaxStreams, backlog-1)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
 }

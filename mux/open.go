@@ -5,9 +5,9 @@ package mux
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"github.com/hashicorp/yamux"
+	"math"
 )
 
 // Open opens a stream of the kind that this side opens: KindControl for the
@@ -31,74 +31,72 @@ func (s *Session) Open(ctx context.Context, k Kind, header []byte) (*Stream, err
 	default:
 		return nil, ErrTooManyStreams
 	}
-	p := opening(k, header)
-	type result struct {
-		st  *Stream
-		err error
-	}
-	// yamux waits without a context for a peer that accepts nothing, and for
-	// the connection. An open that is given up is undone by who waits for it.
-	results := make(chan result)
-	go func() {
-		st, err := s.openNow(p)
-		select {
-		case results <- result{st, err}:
-		case <-ctx.Done():
-			if err == nil {
-				_ = st.Reset()
-			}
-		}
-	}()
 	select {
-	case r := <-results:
-		return r.st, r.err
+	case s.opening <- struct{}{}:
 	case <-ctx.Done():
+		<-s.slots
 		return nil, fmt.Errorf("mux: open: %w", context.Cause(ctx))
+	case <-s.done:
+		<-s.slots
+		return nil, s.over()
 	}
-}
-
-// openNow opens a stream with a slot, which the stream then holds.
-func (s *Session) openNow(p []byte) (*Stream, error) {
-	y, err := s.ys.OpenStream()
+	st, err := s.register()
 	if err != nil {
 		<-s.slots
-		return nil, s.openFault(err)
+		return nil, err
 	}
-	st := newStream(s, y)
+	p := opening(k, header)
 	st.opened = true
-	st.hold(Kind(p[0]), p[3:])
-	if err := st.begin(p); err != nil {
+	st.hold(k, p[3:])
+	// The connection knows no context. An open that is given up goes on, as a
+	// stream that nobody wants.
+	begun := make(chan error, 1)
+	go func() { begun <- st.begin(p) }()
+	select {
+	case err = <-begun:
+	case <-ctx.Done():
+		err = fmt.Errorf("mux: open: %w", context.Cause(ctx))
+	}
+	if err != nil {
 		_ = st.Reset()
 		return nil, err
 	}
 	return st, nil
 }
 
-// begin sends the first bytes of a stream. Those of a relay wait for one turn
-// only, whatever else is being opened.
-func (s *Stream) begin(p []byte) error {
-	if !s.budgeted() {
-		_, err := s.y.Write(p)
-		if err != nil {
-			err = s.session.openFault(err)
-		}
-		return err
+// register gives a stream its number. It has a place among those that the peer
+// has not accepted yet.
+func (s *Session) register() (*Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil:
+		return nil, ErrSessionClosed
+	case s.peerLeaves.Load():
+		<-s.opening
+		return nil, fmt.Errorf("mux: open: %w", ErrReset)
+	case s.nextID > math.MaxUint32-2:
+		<-s.opening
+		go s.end(errors.New("mux: session used up"))
+		return nil, ErrSessionClosed
 	}
-	s.account.spend(len(p))
-	if s.session.conn.data(s.y.StreamID(), p) != nil {
+	st := newStream(s, s.nextID)
+	s.nextID += 2
+	s.streams[st.id] = st
+	s.unaccepted[st.id] = struct{}{}
+	// Its number must be the next one also on the wire.
+	s.out.queue(st.id, flagSYN, 0)
+	return st, nil
+}
+
+// begin sends the first bytes of a stream. They wait for one turn only, whatever
+// else is being opened.
+func (s *Stream) begin(p []byte) error {
+	s.mu.Lock()
+	s.credit -= len(p)
+	s.mu.Unlock()
+	if s.session.out.data(s.id, p) != nil {
 		return s.session.over()
 	}
 	return nil
-}
-
-func (s *Session) openFault(err error) error {
-	switch err {
-	case yamux.ErrConnectionWriteTimeout:
-		s.end(ErrStalled)
-	case yamux.ErrStreamsExhausted:
-		s.end(fmt.Errorf("mux: session used up: %w", err))
-	case yamux.ErrRemoteGoAway:
-		return fmt.Errorf("mux: open: %w", ErrReset)
-	}
-	return s.over()
 }

@@ -179,7 +179,10 @@ func (r *Relay) SetReadDeadline(t time.Time) error {
 func (s *Stream) Answer(status RelayStatus) error {
 	s.writing <- struct{}{}
 	defer func() { <-s.writing }()
-	if s.isClosed() {
+	s.mu.Lock()
+	closed := s.state.closed
+	s.mu.Unlock()
+	if closed {
 		return net.ErrClosed
 	}
 	return s.begin([]byte{byte(status)})

@@ -39,7 +39,7 @@ func relay(t testing.TB, s *mux.Session, service string) *mux.Relay {
 // service's alone.
 func TestRelayIsWrittenToAtOnce(t *testing.T) {
 	muxtest.Each(t, func(t *testing.T, connect muxtest.Connector) {
-		_, g := connect(t, config(t, answer(mux.RelayAccepted, echo)), config(t, nil))
+		_, g := connect(t, config(answer(mux.RelayAccepted, echo)), config(nil))
 		r := relay(t, g, "web")
 		write(t, r, "hello")
 		if err := r.CloseWrite(); err != nil {
@@ -59,7 +59,7 @@ func TestRelayIsWrittenToAtOnce(t *testing.T) {
 func TestRelayNamesItsService(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		streams := make(chan *mux.Stream, 2)
-		_, g := muxtest.Pair(t, config(t, keep(streams)), config(t, nil))
+		_, g := muxtest.Pair(t, config(keep(streams)), config(nil))
 		for _, name := range []string{"web", ""} {
 			relay(t, g, name)
 			if s := <-streams; string(s.Header()) != name || s.Kind() != mux.KindRelay {
@@ -77,7 +77,7 @@ func TestRelayRefusals(t *testing.T) {
 			if status == mux.RelayAccepted {
 				continue
 			}
-			_, g := muxtest.Pair(t, config(t, answer(status, func(s *mux.Stream) { _ = s.Close() })), config(t, nil))
+			_, g := muxtest.Pair(t, config(answer(status, func(s *mux.Stream) { _ = s.Close() })), config(nil))
 			r := relay(t, g, "web")
 			write(t, r, "GET / HTTP/1.1\r\n\r\n")
 			for range 2 {
@@ -98,7 +98,7 @@ func TestRelayWithoutAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				streams := make(chan *mux.Stream, 1)
-				_, g := muxtest.Pair(t, config(t, keep(streams)), config(t, nil))
+				_, g := muxtest.Pair(t, config(keep(streams)), config(nil))
 				r := relay(t, g, "web")
 				defer func() { _ = (<-streams).Reset() }()
 				if deadline > 0 {
@@ -118,7 +118,7 @@ func TestRelayWithoutAnswer(t *testing.T) {
 func TestRelayDeadlineBeforeTheAnswer(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		streams := make(chan *mux.Stream, 1)
-		_, g := muxtest.Pair(t, config(t, keep(streams)), config(t, nil))
+		_, g := muxtest.Pair(t, config(keep(streams)), config(nil))
 		r := relay(t, g, "web")
 		_ = r.SetDeadline(time.Now().Add(time.Second))
 		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -145,7 +145,7 @@ func TestRelayEndsWithoutAnswer(t *testing.T) {
 			"closed": {func(s *mux.Stream) { _ = s.Close() }, io.ErrUnexpectedEOF},
 			"reset":  {func(s *mux.Stream) { _ = s.Reset() }, mux.ErrReset},
 		} {
-			_, g := muxtest.Pair(t, config(t, end.handle), config(t, nil))
+			_, g := muxtest.Pair(t, config(end.handle), config(nil))
 			if err := relay(t, g, "web").Await(); !errors.Is(err, end.want) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -167,7 +167,7 @@ func TestAnswerOvertakesRelays(t *testing.T) {
 			bulk <- s
 		}
 		a, g := slowPipe()
-		_, gateway := muxtest.Over(t, a, g, config(t, handle), config(t, nil))
+		_, gateway := muxtest.Over(t, a, g, config(handle), config(nil))
 		var streams []*mux.Stream
 		for range cap(bulk) {
 			r := relay(t, gateway, "bulk")
@@ -204,7 +204,7 @@ func TestManyRelaysAtOnce(t *testing.T) {
 			_, _ = io.Copy(s, zeros{})
 		}
 		a, g := net.Pipe()
-		_, gateway := muxtest.Over(t, &slow{Conn: a}, &slow{Conn: g}, config(t, handle), config(t, nil))
+		_, gateway := muxtest.Over(t, &slow{Conn: a}, &slow{Conn: g}, config(handle), config(nil))
 		var relays []*mux.Relay
 		for range 10 {
 			r := relay(t, gateway, "")

@@ -35,9 +35,9 @@ type Patience struct {
 func RelayPatience() Patience { return Patience{Stall: 5 * time.Minute, Linger: 2 * time.Minute} }
 
 const (
-	relayBuffer = bulkChunk              // read at once while there is much to read
-	quietBuffer = 1 << 10                // read at once otherwise
-	lastMoment  = 250 * time.Millisecond // for a stream's reader to take what came before a reset
+	relayBuffer = frameHeader + bulkChunk // while there is much to read
+	quietBuffer = frameHeader + 1<<10     // otherwise
+	lastMoment  = 250 * time.Millisecond  // for a stream's reader to take what came before a reset
 )
 
 // Joiner joins pairs of connections. It is safe for concurrent use.
@@ -143,13 +143,13 @@ func (p *pair) copy(dst, src Duplex) error {
 			_ = src.SetReadDeadline(time.Now().Add(p.joiner.patience.Linger))
 		}
 		into := buf.next()
-		n, err := src.Read(into)
+		n, err := src.Read(into[frameHeader:])
 		if n > 0 {
 			if now := time.Now(); now.Sub(extended) > stall/8 {
 				extended = now
 				_ = dst.SetWriteDeadline(now.Add(stall))
 			}
-			if _, err := dst.Write(into[:n]); err != nil {
+			if err := write(dst, into[:frameHeader+n]); err != nil {
 				return p.readerGone(dst, err)
 			}
 			buf.took(n)
@@ -167,6 +167,19 @@ func (p *pair) copy(dst, src Duplex) error {
 			return err
 		}
 	}
+}
+
+// write writes what is in buf behind room for the header of a frame.
+func write(dst Duplex, buf []byte) (err error) {
+	switch dst := dst.(type) {
+	case *Stream:
+		_, err = dst.writeInPlace(buf)
+	case *Relay:
+		_, err = dst.writeInPlace(buf)
+	default:
+		_, err = dst.Write(buf[frameHeader:])
+	}
+	return err
 }
 
 // readerGone tells a reader that is alive and takes nothing, which breaks the
@@ -216,9 +229,9 @@ func (b *buffer) next() []byte {
 // took says how much was read into the last buffer.
 func (b *buffer) took(n int) {
 	switch {
-	case b.big == nil && n == len(b.small):
+	case b.big == nil && n == len(b.small)-frameHeader:
 		b.big = b.pool.Get().(*[]byte)
-	case b.big != nil && n <= len(b.small):
+	case b.big != nil && n <= len(b.small)-frameHeader:
 		b.release()
 	}
 }

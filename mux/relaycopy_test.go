@@ -32,8 +32,8 @@ type joined struct {
 func join(t *testing.T, connect muxtest.Connector, patience mux.Patience) *joined {
 	t.Helper()
 	left, right := make(chan *mux.Stream, 1), make(chan *mux.Stream, 1)
-	_, g1 := connect(t, config(t, keep(left)), config(t, nil))
-	_, g2 := connect(t, config(t, keep(right)), config(t, nil))
+	_, g1 := connect(t, config(keep(left)), config(nil))
+	_, g2 := connect(t, config(keep(right)), config(nil))
 	user, service := open(t, g1, mux.KindRelay, ""), open(t, g2, mux.KindRelay, "")
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &joined{user: user, service: service, ended: make(chan error, 1), cancel: cancel}
@@ -184,7 +184,7 @@ func (r *refusing) Read(p []byte) (int, error) {
 func TestJoinKeepsTheAnswerToACutUpload(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		got := make(chan *mux.Stream, 1)
-		_, g := muxtest.Pair(t, config(t, keep(got)), config(t, nil))
+		_, g := muxtest.Pair(t, config(keep(got)), config(nil))
 		user := open(t, g, mux.KindRelay, "")
 		unused, other := net.Pipe()
 		defer func() { _, _ = unused.Close(), other.Close() }()
@@ -244,7 +244,7 @@ func TestJoinKeepsTheLastWords(t *testing.T) {
 		_ = s.Answer(mux.RelayAccepted)
 		_ = joiner.Join(context.Background(), s, c.(*net.TCPConn))
 	}
-	_, g := muxtest.Connect(t, "unix", config(t, handle), config(t, nil))
+	_, g := muxtest.Connect(t, "unix", config(handle), config(nil))
 	for range 5 {
 		r := relay(t, g, "")
 		sent := make(chan error, 1)

@@ -52,7 +52,7 @@ func (e *eager) Read(p []byte) (int, error) {
 
 // Bytes that the agent sends before it has the answer are not lost.
 func TestEarlyBytesOfTheAgent(t *testing.T) {
-	handler, _ := muxtest.Accept(t, config(t, echo))
+	handler, _ := muxtest.Accept(t, config(echo))
 	gw := muxtest.Serve(t, handler)
 	conn, err := net.Dial("unix", gw.Unix[len("unix:"):])
 	if err != nil {
@@ -61,7 +61,7 @@ func TestEarlyBytesOfTheAgent(t *testing.T) {
 	agent, err := mux.NewAgentSession(&eager{Conn: conn, first: upgradeRequest, ready: func(r *bufio.Reader) error {
 		_, err := http.ReadResponse(r, nil)
 		return err
-	}}, config(t, nil))
+	}}, config(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestEarlyBytesOfTheGateway(t *testing.T) {
 			_, err := http.ReadRequest(r)
 			close(asked)
 			return err
-		}}, config(t, nil))
+		}}, config(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestEarlyBytesOfTheGateway(t *testing.T) {
 			opened <- st
 		}()
 		d := (&muxtest.Gateway{CA: &muxtest.CA{}}).Dialer("unix:/x")
-		agent, err := mux.DialOver(context.Background(), d, a, config(t, echo))
+		agent, err := mux.DialOver(context.Background(), d, a, config(echo))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestSilentAgentIsCut(t *testing.T) {
 			"half a TLS handshake":  {ca, hello[:50]},
 			"TLS handshake unended": {ca, hello},
 		} {
-			handler, sessions := muxtest.Accept(t, config(t, nil))
+			handler, sessions := muxtest.Accept(t, config(nil))
 			l := serveBubble(t, tc.ca, handler)
 			start := time.Now()
 			silent := l.dial()
@@ -191,7 +191,7 @@ func TestSilentAgentIsCut(t *testing.T) {
 			if tc.ca != nil {
 				d = (&muxtest.Gateway{CA: ca}).Dialer("https://localhost:1")
 			}
-			s, err := mux.DialOver(context.Background(), d, l.dial(), config(t, nil))
+			s, err := mux.DialOver(context.Background(), d, l.dial(), config(nil))
 			if err != nil {
 				t.Errorf("%s: another agent: %v", name, err)
 				continue
@@ -227,7 +227,7 @@ func clientHello(t *testing.T) string {
 }
 
 func TestServerRefusesGreatHeadsAndOtherProtocols(t *testing.T) {
-	handler, _ := muxtest.Accept(t, config(t, nil))
+	handler, _ := muxtest.Accept(t, config(nil))
 	gw := muxtest.Serve(t, handler)
 	conn, err := net.Dial("unix", gw.Unix[len("unix:"):])
 	if err != nil {
@@ -325,12 +325,12 @@ func TestLimitHandshakes(t *testing.T) {
 }
 
 func TestManyAgentsAtOnce(t *testing.T) {
-	handler, sessions := muxtest.Accept(t, config(t, echo))
+	handler, sessions := muxtest.Accept(t, config(echo))
 	gw := muxtest.Serve(t, handler)
 	var wg sync.WaitGroup
 	for range 40 {
 		wg.Go(func() {
-			s, err := gw.Dialer(gw.HTTPS).Dial(context.Background(), config(t, nil))
+			s, err := gw.Dialer(gw.HTTPS).Dial(context.Background(), config(nil))
 			if err != nil {
 				t.Errorf("dial: %v", err)
 				return

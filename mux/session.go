@@ -4,35 +4,41 @@
 package mux
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
 // Session is one connection and its streams.
 type Session struct {
-	agent  bool
-	cfg    Config
-	conn   *frameConn
-	ys     *yamux.Session
-	slots  chan struct{} // a token for each stream of Open
-	budget chan struct{} // a token for each queued frame of a relay stream
-	done   chan struct{} // closed when the session is over
-	closed chan struct{} // closed when its goroutines are, too
+	agent   bool
+	cfg     Config
+	conn    net.Conn
+	out     *sender
+	slots   chan struct{} // a token for each stream of Open
+	budget  chan struct{} // a token for each frame of a relay stream before the connection
+	opening chan struct{} // a token for each stream that the peer has not accepted yet
+	done    chan struct{} // closed when the session is over
+	closed  chan struct{} // closed when its goroutines are, too
+	running sync.WaitGroup
 
-	open      atomic.Int32 // streams that somebody holds
-	unread    atomic.Int32 // accepted, kind and header not yet there
-	lingering atomic.Int32 // closed, the peer's end not yet there
+	open       atomic.Int32 // streams that somebody holds
+	unread     atomic.Int32 // opened by the peer, kind and header not yet there
+	lingering  atomic.Int32 // closed, the peer's end not yet there
+	peerLeaves atomic.Bool  // the peer accepts no streams any more
+	extra      atomic.Int64 // bytes by which windows are greater than at first, together
 
-	mu       sync.Mutex
-	err      error // why it ended; set before done is closed
-	streams  map[*Stream]struct{}
-	accounts map[uint32]*account
+	mu         sync.Mutex
+	err        error // why it ended; set before done is closed
+	nextID     uint32
+	streams    map[uint32]*Stream  // that may still get or send something
+	unaccepted map[uint32]struct{} // opened, maybe given up, and not accepted by the peer
 }
 
 // NewAgentSession starts the agent's end of a session on a connection whose
@@ -55,46 +61,39 @@ func newSession(conn net.Conn, early []byte, cfg Config, agent bool) (*Session, 
 		return nil, err
 	}
 	s := &Session{
-		agent:    agent,
-		cfg:      cfg,
-		slots:    make(chan struct{}, cfg.MaxStreams),
-		budget:   make(chan struct{}, relayFrames),
-		done:     make(chan struct{}),
-		closed:   make(chan struct{}),
-		streams:  make(map[*Stream]struct{}),
-		accounts: make(map[uint32]*account),
+		agent:      agent,
+		cfg:        cfg,
+		conn:       conn,
+		slots:      make(chan struct{}, cfg.MaxStreams),
+		budget:     make(chan struct{}, relayFrames),
+		opening:    make(chan struct{}, backlog),
+		done:       make(chan struct{}),
+		closed:     make(chan struct{}),
+		nextID:     2,
+		streams:    make(map[uint32]*Stream),
+		unaccepted: make(map[uint32]struct{}),
 	}
-	start := yamux.Server
 	if agent {
-		start = yamux.Client
+		s.nextID = 1
 	}
-	s.mu.Lock() // the connection may fail before s is complete
-	defer s.mu.Unlock()
-	s.conn = newFrameConn(conn, early, s)
-	s.ys, err = start(s.conn, engineConfig(cfg))
-	if err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("mux: %w", err)
-	}
-	go s.acceptLoop()
+	s.out = newSender(conn, func() { s.end(ErrStalled) }, s.lost)
+	s.running.Go(func() { s.out.run(s.done) })
+	s.running.Go(func() { s.lost(newReceiver(s, early, conn).run()) })
 	return s, nil
 }
 
-// engineConfig turns off all of yamux's own timers: its keepalive is slower
-// than our reports, its open timeout ends the session for one stream, and its
-// close timeout would cut a reply that goes on after a half-close and hold a
-// dead session in memory.
-func engineConfig(cfg Config) *yamux.Config {
-	return &yamux.Config{
-		AcceptBacklog:          backlog,
-		EnableKeepAlive:        false,
-		KeepAliveInterval:      time.Hour, // must not be zero
-		ConnectionWriteTimeout: writeTimeout,
-		MaxStreamWindowSize:    window,
-		StreamOpenTimeout:      0,
-		StreamCloseTimeout:     0,
-		Logger:                 engineLog{cfg.Logger},
+// alertTimeout is for TLS to say goodbye.
+const alertTimeout = 500 * time.Millisecond
+
+// closeConn wakes everybody who reads or writes. TLS gets a moment for its
+// goodbye.
+func closeConn(conn net.Conn) {
+	_ = conn.SetReadDeadline(time.Unix(1, 0))
+	if secured, ok := conn.(*tls.Conn); ok {
+		timer := time.AfterFunc(alertTimeout, func() { _ = secured.NetConn().Close() })
+		defer timer.Stop()
 	}
+	_ = conn.Close()
 }
 
 // Done is closed when the session has ended, for whatever reason.
@@ -140,15 +139,19 @@ func (s *Session) end(cause error) {
 	}
 	s.err = cause
 	close(s.done)
+	streams := slices.Collect(maps.Values(s.streams))
 	s.mu.Unlock()
-	s.wakeStreams()
-	go func() {
-		_ = s.ys.Close()
+	for _, st := range streams {
+		st.sessionOver()
+	}
+	go func() { // whoever waits for the connection, or has to do with it, is woken by that
+		closeConn(s.conn)
+		s.running.Wait()
 		close(s.closed)
 	}()
 }
 
-// lost ends a session whose connection has failed.
+// lost ends a session whose connection has failed, or whose peer has.
 func (s *Session) lost(err error) {
 	if !errors.Is(err, ErrProtocol) {
 		err = fmt.Errorf("mux: connection lost: %w", err)
@@ -156,24 +159,13 @@ func (s *Session) lost(err error) {
 	s.end(err)
 }
 
-// wakeStreams ends every wait in a stream, for good. When yamux shuts down, its
-// streams spin until the connection's reader has gone, each for as long as the
-// scheduler lets it; so they must have left before, or at least soon after.
-func (s *Session) wakeStreams() {
-	s.mu.Lock()
-	streams := s.streams
-	s.streams = nil
-	s.mu.Unlock()
-	for st := range streams {
-		st.expire()
-	}
-}
-
-// woken reports whether streams must not wait any more.
-func (s *Session) woken() bool {
+// remove forgets a stream.
+func (s *Session) remove(st *Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.streams == nil
+	if s.streams[st.id] == st {
+		delete(s.streams, st.id)
+	}
 }
 
 // over is the error of operations on an ended session's streams.
@@ -193,21 +185,4 @@ func (s *Session) ended() bool {
 	default:
 		return false
 	}
-}
-
-// cause finds out why the multiplexer gave up, which accept noticed with err,
-// though the connection is well.
-func (s *Session) cause(err error) error {
-	if err == yamux.ErrConnectionWriteTimeout {
-		return ErrStalled
-	}
-	// Streams that are still queued hide the error that we look for.
-	for range backlog + 1 {
-		if err != yamux.ErrSessionShutdown && err != nil {
-			break
-		}
-		_, err = s.ys.AcceptStream()
-	}
-	// The texts of yamux are constant and hold nothing of the peer's.
-	return fmt.Errorf("%w: %v", ErrProtocol, err)
 }

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
 // Stream is one stream of a session, a net.Conn with half-close. Deadlines that
@@ -19,41 +17,55 @@ import (
 // net.ErrClosed, as are writes after CloseWrite.
 type Stream struct {
 	session *Session
-	y       *yamux.Stream
+	id      uint32
 	kind    Kind
 	header  []byte
 	opened  bool // by Open: it has a slot
 	held    bool // its holder has been told of it
 
-	reading chan struct{} // holds a token while somebody reads y
-	taken   int           // of the reader: bytes read since the receive buffer was empty
-	burst   atomic.Bool   // these were many, and the receive buffer may be great
-	drained atomic.Bool   // the last Read has taken all
-	watched atomic.Bool   // a timer looks whether the stream is quiet
-	reads   atomic.Uint64
-	writing chan struct{} // holds a token while somebody writes y
+	writing chan struct{} // holds a token while somebody writes
 	pace    pace          // of the writer
-	account *account
+	wake    chan struct{} // tells a waiting writer that its conditions changed
+	gone    chan struct{} // closed by Close and Reset
 
-	gone chan struct{} // closed by Close and Reset
+	mu       sync.Mutex
+	readable sync.Cond // something of what a reader waits for has changed
+	inbox    inbox
+	window   receiveWindow
+	credit   int // bytes that the peer will take
+	state    streamState
 
-	mu            sync.Mutex
-	peerEnded     bool // the peer's end was read
+	readDeadline  time.Time
+	readTimer     *time.Timer
 	writeDeadline time.Time
-	writeEnded    bool // by CloseWrite
-	quiet         *time.Timer
+
+	after   int         // bytes that nobody has read before Close, or that came later
+	endedAt time.Time   // when Close had ended our direction
+	linger  *time.Timer // for the peer's end, after that
+}
+
+// streamState is what has happened to a stream; nothing of it is undone.
+type streamState struct {
+	closed     bool // by Close or Reset
+	writeEnded bool // by CloseWrite
+	ended      bool // our end was sent
+	peerEnded  bool
+	reset      bool // by the peer
+	lost       bool // the session is over
+	forgotten  bool // by the session
 }
 
 var _ net.Conn = (*Stream)(nil)
 
-func newStream(s *Session, y *yamux.Stream) *Stream {
+func newStream(s *Session, id uint32) *Stream {
 	st := &Stream{
-		session: s, y: y,
-		reading: make(chan struct{}, 1),
+		session: s, id: id,
 		writing: make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
 		gone:    make(chan struct{}),
+		window:  newReceiveWindow(), credit: window,
 	}
-	s.adopt(st)
+	st.readable.L = &st.mu
 	return st
 }
 
@@ -83,114 +95,53 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	select {
-	case <-s.gone:
-		return 0, net.ErrClosed
-	case s.reading <- struct{}{}:
-	}
-	defer func() { <-s.reading }()
-	if s.isClosed() {
-		return 0, net.ErrClosed
-	}
-	n, err := s.y.Read(p)
-	if n > 0 {
-		// An error beside bytes concerns the window update, hence the session.
-		if err != nil {
-			_ = s.fault(err)
+	s.mu.Lock()
+	for s.inbox.empty() {
+		if err := s.unreadable(); err != nil {
+			s.mu.Unlock()
+			return 0, err
 		}
-		s.count(n, n < len(p))
-		return n, nil
+		s.readable.Wait()
 	}
-	if err == io.EOF {
-		return 0, s.eof()
+	n := s.inbox.take(p)
+	growth := s.taken(n)
+	s.mu.Unlock()
+	if growth > 0 {
+		s.session.out.tell(s.id, 0, growth)
 	}
-	return 0, s.fault(err)
+	return n, nil
 }
 
-// eof tells the end that the peer sent from the one that yamux reports when the
-// session is over.
-func (s *Stream) eof() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// unreadable says why there is nothing to be read, or nil if there will be.
+func (s *Stream) unreadable() error {
 	switch {
-	case s.isClosed():
+	case s.state.closed:
 		return net.ErrClosed
-	case s.peerEnded:
-	case s.session.ys.IsClosed():
-		return s.session.over()
-	default:
-		s.peerEnded = true
-	}
-	return io.EOF
-}
-
-// A stream that was busy gives its receive buffer back once it has been quiet:
-// yamux keeps it at its greatest size, and a stream may be quiet for hours. To
-// do so while it is busy would make a new buffer of every few frames.
-
-// count takes note of a Read; one that got less than it could has taken all.
-func (s *Stream) count(n int, all bool) {
-	s.taken += n
-	if s.taken > 4*maxChunk {
-		s.burst.Store(true)
-	}
-	if all {
-		s.taken = 0
-	}
-	s.drained.Store(all)
-	if now := s.reads.Add(1); s.burst.Load() && s.watched.CompareAndSwap(false, true) {
-		s.watch(now)
-	}
-}
-
-// watch looks later whether anything was read meanwhile. The timer would keep a
-// stream alive that is closed.
-func (s *Stream) watch(reads uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.isClosed() {
-		s.quiet = time.AfterFunc(quietAfter, func() { s.shrink(reads) })
-	}
-}
-
-// shrink frees the receive buffer if nothing was read since it was called last,
-// and nothing is there to be read.
-func (s *Stream) shrink(before uint64) {
-	now := s.reads.Load()
-	switch {
-	case s.isClosed():
-	case now != before:
-		s.watch(now)
-	case s.drained.Load():
-		s.burst.Store(false)
-		s.watched.Store(false)
-		s.y.Shrink()
-	default: // its reader has stopped: when it goes on, so does this
-		s.watched.Store(false)
-	}
-}
-
-// fault translates an error of yamux.
-func (s *Stream) fault(err error) error {
-	if s.isClosed() {
-		return net.ErrClosed
-	}
-	if s.session.woken() {
-		return s.session.over()
-	}
-	switch err {
-	case nil:
-		return nil
-	case yamux.ErrTimeout:
-		return os.ErrDeadlineExceeded
-	case yamux.ErrConnectionReset:
+	case s.state.reset:
 		return ErrReset
-	case yamux.ErrStreamClosed:
-		return net.ErrClosed
-	case yamux.ErrConnectionWriteTimeout:
-		s.session.end(ErrStalled)
+	case s.state.peerEnded:
+		return io.EOF
+	case s.state.lost:
+		return s.session.over()
+	case passed(s.readDeadline):
+		return os.ErrDeadlineExceeded
 	}
-	return s.session.over()
+	return nil
+}
+
+func passed(deadline time.Time) bool { return !deadline.IsZero() && time.Until(deadline) <= 0 }
+
+// taken takes note that n bytes were read, and returns how much room to give to
+// the peer for them.
+func (s *Stream) taken(n int) (growth int) {
+	if s.state.peerEnded {
+		return 0
+	}
+	var more *atomic.Int64
+	if !s.state.closed {
+		more = &s.session.extra
+	}
+	return s.window.read(n, time.Now(), more)
 }
 
 // SetDeadline sets both deadlines.
@@ -201,21 +152,30 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	return s.SetWriteDeadline(t)
 }
 
-// SetReadDeadline bounds present and future Reads; zero means no bound. It does
-// not interrupt a Read while a frame of this stream is there in part and the
-// connection has stalled: yamux holds the stream's buffer meanwhile. That lasts
-// until the rest arrives or the session ends.
+// SetReadDeadline bounds present and future Reads that find nothing; zero means
+// no bound.
 func (s *Stream) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isClosed() {
+	if s.state.closed {
 		return net.ErrClosed
 	}
-	_ = s.y.SetReadDeadline(t)
-	if s.session.woken() {
-		_ = s.y.SetReadDeadline(past())
+	s.readDeadline = t
+	switch {
+	case s.readTimer != nil && t.IsZero():
+		s.readTimer.Stop()
+	case s.readTimer != nil:
+		s.readTimer.Reset(time.Until(t))
+	case !t.IsZero():
+		s.readTimer = time.AfterFunc(time.Until(t), s.readExpired)
 	}
 	return nil
+}
+
+func (s *Stream) readExpired() {
+	s.mu.Lock()
+	s.readable.Broadcast()
+	s.mu.Unlock()
 }
 
 // SetWriteDeadline bounds present and future Writes; zero means no bound. It
@@ -224,34 +184,18 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isClosed() {
+	if s.state.closed {
 		return net.ErrClosed
 	}
 	s.writeDeadline = t
-	if !s.budgeted() {
-		_ = s.y.SetWriteDeadline(t)
-		if s.session.woken() {
-			_ = s.y.SetWriteDeadline(past())
-		}
-	}
-	notify(s.account.wake)
+	notify(s.wake)
 	return nil
 }
 
-// expire wakes everybody who waits in this stream, for good.
-func (s *Stream) expire() {
-	_ = s.y.SetReadDeadline(past())
-	_ = s.y.SetWriteDeadline(past())
-	notify(s.account.wake)
-}
-
-func (s *Stream) isClosed() bool {
-	select {
-	case <-s.gone:
-		return true
-	default:
-		return false
-	}
+// wakeUp has everybody who waits in this stream look again.
+func (s *Stream) wakeUp() {
+	s.readable.Broadcast()
+	notify(s.wake)
 }
 
 func notify(c chan struct{}) {

@@ -28,7 +28,7 @@ func each(t *testing.T, body func(t *testing.T, kind mux.Kind, opener, peer *mux
 		for _, s := range sides {
 			t.Run(s.name, func(t *testing.T) {
 				got := make(chan *mux.Stream, 1)
-				cfg := config(t, keep(got))
+				cfg := config(keep(got))
 				opener, peer := s.pick(connect(t, cfg, cfg))
 				body(t, s.kind, opener, peer, got)
 			})
@@ -201,7 +201,7 @@ func TestNoStreamIsKept(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				for _, s := range sides {
 					got := make(chan *mux.Stream, 1)
-					cfg := config(t, keep(got))
+					cfg := config(keep(got))
 					opener, peer := s.pick(muxtest.Pair(t, cfg, cfg))
 					for range 20 {
 						out := open(t, opener, s.kind, "svc")
@@ -221,7 +221,7 @@ func TestDeadlines(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, s := range sides {
 			got := make(chan *mux.Stream, 1)
-			cfg := config(t, keep(got))
+			cfg := config(keep(got))
 			opener, _ := s.pick(muxtest.Pair(t, cfg, cfg))
 			out := open(t, opener, s.kind, "svc")
 			in := <-got
@@ -289,7 +289,7 @@ func TestCloseWakesReaderAndWriter(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				for _, s := range sides {
 					got := make(chan *mux.Stream, 1)
-					cfg := config(t, keep(got))
+					cfg := config(keep(got))
 					opener, _ := s.pick(muxtest.Pair(t, cfg, cfg))
 					out := open(t, opener, s.kind, "svc")
 					in := <-got
@@ -320,7 +320,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		a, g := net.Pipe()
 		link := muxtest.Faulty(g)
-		_, gateway := muxtest.Over(t, a, link, config(t, swallow), config(t, nil))
+		_, gateway := muxtest.Over(t, a, link, config(swallow), config(nil))
 		const writers = 20
 		var sts []*mux.Stream
 		for range writers {
@@ -372,7 +372,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 func TestClosedStreamsDoNotPileUp(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		got := make(chan *mux.Stream, 400)
-		_, g := muxtest.Pair(t, config(t, keep(got)), config(t, nil))
+		_, g := muxtest.Pair(t, config(keep(got)), config(nil))
 		const total = 300
 		for range total {
 			st := open(t, g, mux.KindRelay, "svc")
@@ -400,7 +400,7 @@ func TestQuietStreamIsSmall(t *testing.T) {
 	const streams, burst = 16, mux.Window - 100
 	for _, size := range []int{32 << 10, 100} { // of reads
 		start, took := make(chan struct{}), make(chan struct{}, streams)
-		_, g := muxtest.Pair(t, config(t, func(s *mux.Stream) {
+		_, g := muxtest.Pair(t, config(func(s *mux.Stream) {
 			<-start
 			for n, p := 0, make([]byte, size); ; {
 				m, err := s.Read(p)
@@ -412,7 +412,7 @@ func TestQuietStreamIsSmall(t *testing.T) {
 					return
 				}
 			}
-		}), config(t, nil))
+		}), config(nil))
 		before := inUse()
 		var held []*mux.Stream
 		for range streams {
@@ -440,7 +440,7 @@ func TestQuietStreamIsSmall(t *testing.T) {
 
 func TestOpenRefusesWhatIsNotAllowed(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		a, g := muxtest.Pair(t, config(t, echo), config(t, echo))
+		a, g := muxtest.Pair(t, config(echo), config(echo))
 		ctx, cancel := context.WithCancelCause(context.Background())
 		because := errors.New("because")
 		cancel(because)

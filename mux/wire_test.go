@@ -80,7 +80,7 @@ func TestFrameIsOneWrite(t *testing.T) {
 		for _, s := range sides {
 			a, g := net.Pipe()
 			recorders := map[mux.Kind]*recorder{mux.KindControl: {Conn: a}, mux.KindRelay: {Conn: g}}
-			opener, _ := s.pick(muxtest.Over(t, recorders[mux.KindControl], recorders[mux.KindRelay], config(t, swallow), config(t, swallow)))
+			opener, _ := s.pick(muxtest.Over(t, recorders[mux.KindControl], recorders[mux.KindRelay], config(swallow), config(swallow)))
 			st := open(t, opener, s.kind, "svc")
 			testkit.Wait()
 			rec := recorders[s.kind]
@@ -128,7 +128,7 @@ func TestControlOvertakesRelays(t *testing.T) {
 		rec := &recorder{Conn: g}
 		link := muxtest.Faulty(rec)
 		got := make(chan *mux.Stream, 1)
-		agent, gateway := muxtest.Over(t, a, link, config(t, swallow), config(t, keep(got)))
+		agent, gateway := muxtest.Over(t, a, link, config(swallow), config(keep(got)))
 		open(t, agent, mux.KindControl, "")
 		control := <-got
 		var relays []*mux.Stream
@@ -165,11 +165,11 @@ func TestControlOvertakesRelays(t *testing.T) {
 // Relay streams whose readers have stopped do not keep the others from writing.
 func TestStuckRelaysLeaveRelaysUntouched(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		_, g := muxtest.Pair(t, config(t, func(s *mux.Stream) {
+		_, g := muxtest.Pair(t, config(func(s *mux.Stream) {
 			if string(s.Header()) == "reads" {
 				swallow(s)
 			}
-		}), config(t, nil))
+		}), config(nil))
 		for range 3 * mux.RelayFrames {
 			st := open(t, g, mux.KindRelay, "stuck")
 			go func() { _, _ = st.Write(make([]byte, 2*mux.Window)) }()
@@ -199,7 +199,7 @@ func TestProtocolViolationEndsTheSession(t *testing.T) {
 		"zero bytes of another kind":   bytes.Repeat([]byte{0xff}, 64),
 		"unknown type":                 header(4, 0, 1, 0),
 		"ping":                         header(2, 1, 0, 1),
-		"frame above the window":       header(0, 0, 1, mux.Window+1),
+		"frame above the window":       header(0, 0, 1, mux.MaxWindow+1),
 		"frame of 4 GiB for no stream": header(0, 0, 99, 0xffffffff),
 		"stream 0":                     syn(0),
 		"stream with our number":       syn(2),
@@ -211,7 +211,7 @@ func TestProtocolViolationEndsTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				a, g := net.Pipe()
-				s, err := mux.NewGatewaySession(g, config(t, func(*mux.Stream) {}))
+				s, err := mux.NewGatewaySession(g, config(func(*mux.Stream) {}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -239,7 +239,7 @@ func TestProtocolViolationEndsTheSession(t *testing.T) {
 // (Go 1.26).
 func TestTooManyStreamsEndTheSession(t *testing.T) {
 	a, g := net.Pipe()
-	s, err := mux.NewGatewaySession(g, config(t, func(*mux.Stream) {}))
+	s, err := mux.NewGatewaySession(g, config(func(*mux.Stream) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,9 +282,9 @@ func TestTooManyStreamsEndTheSession(t *testing.T) {
 
 // A violation costs nobody else anything.
 func TestProtocolViolationEndsOnlyItsSession(t *testing.T) {
-	handler, sessions := muxtest.Accept(t, config(t, echo))
+	handler, sessions := muxtest.Accept(t, config(echo))
 	gw := muxtest.Serve(t, handler)
-	good, err := gw.Dialer(gw.Unix).Dial(context.Background(), config(t, nil))
+	good, err := gw.Dialer(gw.Unix).Dial(context.Background(), config(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,38 +309,53 @@ func TestProtocolViolationEndsOnlyItsSession(t *testing.T) {
 	}
 }
 
-func TestScannerDoesNotCareHowBytesAreCut(t *testing.T) {
-	var good bytes.Buffer
-	for i := range 20 {
-		good.Write(header(1, 1, uint32(2*i+1), 0))
-		good.Write(header(0, 0, uint32(2*i+1), uint32(i*7)))
-		good.Write(bytes.Repeat([]byte{0xff}, i*7))
-	}
-	bad := append(slices.Clone(good.Bytes()), header(2, 1, 0, 1)...)
-	for piece := 1; piece < 60; piece++ {
-		if err := mux.ScanFrames(good.Bytes(), piece, false); err != nil {
-			t.Errorf("pieces of %d: %v", piece, err)
-		}
-		if err := mux.ScanFrames(bad, piece, false); !errors.Is(err, mux.ErrProtocol) {
-			t.Errorf("pieces of %d: %v, want ErrProtocol", piece, err)
-		}
-	}
-}
-
-// The verdict on some bytes is the same however they are cut.
-func FuzzScanner(f *testing.F) {
-	f.Add(header(1, 1, 1, 0), 5)
-	f.Add(append(header(0, 0, 1, 3), "abc"...), 1)
-	f.Add(header(2, 1, 0, 1), 12)
-	f.Add(header(0, 0, 1, mux.Window+1), 7)
+// Whatever a peer sends, the session ends as it would if it had come in one
+// piece, and nothing is left of it.
+func FuzzFrames(f *testing.F) {
+	f.Add(append(header(1, syn, 1, 0), header(0, fin, 1, 3)...), 5)
+	f.Add(append(header(1, syn, 1, 5), append(header(0, 0, 1, 3), mux.Opening(mux.KindControl, nil)...)...), 1)
+	f.Add(append(header(0, syn|fin, 1, 3), mux.Opening(mux.KindControl, nil)...), 12)
+	f.Add(header(0, 0, 1, mux.MaxWindow+1), 7)
+	f.Add(append(header(3, 0, 0, 0), header(1, syn|rst, 3, 0)...), 3)
+	f.Add(append(header(1, ack|rst, 2, 1<<31), header(2, 0, 0, 0)...), 30)
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), 3)
 	f.Fuzz(func(t *testing.T, p []byte, piece int) {
-		whole := mux.ScanFrames(p, len(p)+1, false)
-		cut := mux.ScanFrames(p, max(1, piece), false)
-		if (whole == nil) != (cut == nil) || whole != nil && whole.Error() != cut.Error() {
-			t.Errorf("whole: %v, cut: %v", whole, cut)
-		}
+		testkit.Bubble(t, func(t *testing.T) {
+			if whole, cut := verdict(t, p, len(p)+1), verdict(t, p, max(1, piece)); whole != cut {
+				t.Errorf("whole: %v, cut: %v", whole, cut)
+			}
+		})
 	})
+}
+
+// verdict sends a gateway some bytes, in pieces, and then the end.
+func verdict(t *testing.T, p []byte, piece int) string {
+	a, g := net.Pipe()
+	s, err := mux.NewGatewaySession(g, mux.Config{Handle: func(st *mux.Stream) { echo(st) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, a)
+	}()
+	for part := range slices.Chunk(p, piece) {
+		if _, err := a.Write(part); err != nil {
+			break
+		}
+	}
+	testkit.Wait() // all of it was understood
+	_ = a.Close()
+	<-s.Done()
+	if s.Close() != nil || mux.Kept(s) != 0 {
+		t.Errorf("streams are kept: %d", mux.Kept(s))
+	}
+	<-drained
+	if errors.Is(s.Err(), mux.ErrProtocol) {
+		return s.Err().Error()
+	}
+	return "ended"
 }
 
 type opening struct{ *bytes.Reader }

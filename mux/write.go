@@ -4,32 +4,68 @@
 package mux
 
 import (
+	"io"
 	"net"
 	"os"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
 // Write sends p in frames of at most 8 KiB, or greater ones of a great transfer
 // on a fast connection, and returns when the connection has taken the last one.
-// It waits while 256 KiB are unread by the peer. After an error the number of
+// It waits while the peer has 256 KiB unread, or more of a stream that it reads
+// fast. After an error the number of
 // bytes that arrive is not known.
 func (s *Stream) Write(p []byte) (int, error) {
+	return s.write(len(p), func(from, to int) error { return s.session.out.data(s.id, p[from:to]) })
+}
+
+// writeInPlace is Write of what stands in buf behind frameHeader bytes of room.
+// The headers are put before the frames, over what is sent already.
+func (s *Stream) writeInPlace(buf []byte) (int, error) {
+	return s.write(len(buf)-frameHeader, func(from, to int) error {
+		return s.session.out.inPlace(s.id, buf[from:frameHeader+to])
+	})
+}
+
+// ReadFrom writes what r has until that ends, as io.Copy does, in frames as great
+// as Write makes them.
+func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
+	buf := newBlock(maxFrame)
+	defer freeBlock(buf)
+	for {
+		n, err := r.Read((*buf)[frameHeader:])
+		if n > 0 {
+			written, err := s.writeInPlace((*buf)[:frameHeader+n])
+			total += int64(written)
+			if err != nil {
+				return total, err
+			}
+		}
+		switch err {
+		case nil:
+		case io.EOF:
+			return total, nil
+		default:
+			return total, err
+		}
+	}
+}
+
+// write sends size bytes in frames, each of which send makes and sends.
+func (s *Stream) write(size int, send func(from, to int) error) (int, error) {
 	s.writing <- struct{}{}
 	defer func() { <-s.writing }()
 	total := 0
 	for {
-		if err := s.writable(); err != nil || total == len(p) {
+		if err := s.writable(); err != nil || total == size {
 			return total, err
 		}
-		chunk := p[total:min(len(p), total+s.pace.chunk())]
 		began := s.pace.begin()
-		n, err := s.writeChunk(chunk)
+		n, err := s.writeChunk(min(size-total, s.pace.chunk()), func(n int) error { return send(total, total+n) })
 		s.pace.sent(n, began)
 		total += n
 		if err != nil {
-			return total, s.fault(err)
+			return total, err
 		}
 	}
 }
@@ -38,21 +74,16 @@ func (s *Stream) writable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.isClosed(), s.writeEnded:
+	case s.state.closed, s.state.writeEnded:
 		return net.ErrClosed
-	case s.session.ended(): // yamux may not have noticed yet
+	case s.session.ended(): // the stream may not have been told yet
 		return s.session.over()
-	case s.peerReset():
+	case s.state.reset:
 		return ErrReset
-	case !s.writeDeadline.IsZero() && time.Until(s.writeDeadline) <= 0:
+	case passed(s.writeDeadline):
 		return os.ErrDeadlineExceeded
 	}
 	return nil
-}
-
-func (s *Stream) peerReset() bool {
-	_, reset := s.account.state()
-	return reset
 }
 
 // The size of a frame decides how long a report waits on a slow link, what a
@@ -102,37 +133,39 @@ func (p *pace) sent(n int, began time.Time) {
 	}
 }
 
-// budgeted streams share the session's budget of queued frames.
+// budgeted streams share the session's budget of frames before the connection.
 func (s *Stream) budgeted() bool { return s.kind != KindControl }
 
-// writeChunk sends some or all of a chunk. The data of relay streams does not go
-// through yamux, which would hand it to a goroutine of its own and wait for that;
-// the window is counted here instead. A relay stream must not hold a place in
-// the queue while it waits for its reader: it waits for that first.
-func (s *Stream) writeChunk(p []byte) (int, error) {
-	if !s.budgeted() {
-		return s.y.Write(p)
-	}
-	n, err := s.take(len(p))
+// writeChunk sends some or all of a chunk, and returns how much. A relay stream
+// must not hold a place before the connection while it waits for its reader: it
+// waits for that first.
+func (s *Stream) writeChunk(size int, send func(n int) error) (int, error) {
+	n, err := s.spend(size)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.wait(s.session.budget); err != nil {
-		s.account.grow(n)
-		return 0, err
+	if s.budgeted() {
+		if err := s.wait(s.session.budget); err != nil {
+			s.grow(n)
+			return 0, err
+		}
+		defer func() { <-s.session.budget }()
 	}
-	err = s.session.conn.data(s.y.StreamID(), p[:n])
-	<-s.session.budget
-	if err != nil {
-		return 0, yamux.ErrSessionShutdown
+	if send(n) != nil {
+		return 0, s.session.over()
 	}
 	return n, nil
 }
 
-// take takes up to n bytes of the window, at least one, and waits for that.
-func (s *Stream) take(n int) (int, error) {
+// spend takes up to n bytes of what the peer will take, at least one, and waits
+// for that.
+func (s *Stream) spend(n int) (int, error) {
 	for {
-		if got := s.account.take(n); got > 0 {
+		s.mu.Lock()
+		got := max(0, min(n, s.credit))
+		s.credit -= got
+		s.mu.Unlock()
+		if got > 0 {
 			return got, nil
 		}
 		if err := s.wait(nil); err != nil {
@@ -142,7 +175,7 @@ func (s *Stream) take(n int) (int, error) {
 }
 
 // wait takes a place of the budget, first come, first served; or, without one,
-// returns once the window may have grown. Its errors are those of yamux.
+// returns once there is credit.
 func (s *Stream) wait(budget chan struct{}) error {
 	select {
 	case budget <- struct{}{}:
@@ -151,16 +184,15 @@ func (s *Stream) wait(budget chan struct{}) error {
 	}
 	var timer *time.Timer
 	for {
-		open, reset := s.account.state()
 		s.mu.Lock()
-		deadline, ended := s.writeDeadline, s.writeEnded
+		credit, deadline, state := s.credit, s.writeDeadline, s.state
 		s.mu.Unlock()
 		switch {
-		case reset:
-			return yamux.ErrConnectionReset
-		case ended:
-			return yamux.ErrStreamClosed
-		case budget == nil && open:
+		case state.closed || state.writeEnded:
+			return net.ErrClosed
+		case state.reset:
+			return ErrReset
+		case budget == nil && credit > 0:
 			return nil
 		}
 		var expired <-chan time.Time
@@ -177,12 +209,12 @@ func (s *Stream) wait(budget chan struct{}) error {
 		case budget <- struct{}{}:
 			return nil
 		case <-expired:
-			return yamux.ErrTimeout
+			return os.ErrDeadlineExceeded
 		case <-s.session.done:
-			return yamux.ErrSessionShutdown
+			return s.session.over()
 		case <-s.gone:
-			return yamux.ErrStreamClosed
-		case <-s.account.wake:
+			return net.ErrClosed
+		case <-s.wake:
 		}
 	}
 }

@@ -62,11 +62,11 @@ func (w *world) OpenRelay(ctx context.Context, _, service string) (Relay, error)
 func newWorld(t *testing.T, status mux.RelayStatus, serve func(*mux.Stream)) *world {
 	t.Helper()
 	logger := testkit.Logger(t)
-	_, g := muxtest.Connect(t, "unix", mux.Config{Logger: logger, Handle: func(s *mux.Stream) {
+	_, g := muxtest.Connect(t, "unix", mux.Config{Handle: func(s *mux.Stream) {
 		_ = s.Answer(status)
 		serve(s)
 		_ = s.Close()
-	}}, mux.Config{Logger: logger})
+	}}, mux.Config{})
 	w := &world{session: g, open: true}
 	w.server = New(Config{Directory: w, Relays: w, Logger: logger})
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -122,7 +122,7 @@ func newWorld(t testing.TB, app http.HandlerFunc) *world {
 		}
 	}
 	w.endpoint = Endpoint{SandboxID: "id-web", Port: port, Phase: "ready", Open: true}
-	agent, session := muxtest.Connect(t, "unix", mux.Config{Handle: w.handle, Logger: logger}, mux.Config{Logger: logger})
+	agent, session := muxtest.Connect(t, "unix", mux.Config{Handle: w.handle}, mux.Config{})
 	w.session = session
 	own := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(rw, "the gateway's own") })
 	w.router = New(Config{

@@ -16,7 +16,6 @@ import (
 
 	supervisorv1 "github.com/sandbox-agent/sandbox-agent/api/supervisor/v1"
 	"github.com/sandbox-agent/sandbox-agent/internal/secret"
-	"github.com/sandbox-agent/sandbox-agent/internal/testkit"
 	"github.com/sandbox-agent/sandbox-agent/mux"
 )
 
@@ -50,7 +49,7 @@ func (w *world) attach(t testing.TB, token secret.String, instance string) (*mux
 	if refused != nil {
 		return nil, refused
 	}
-	s, err := mux.NewAgentSession(a, mux.Config{Logger: testkit.Logger(t)})
+	s, err := mux.NewAgentSession(a, mux.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

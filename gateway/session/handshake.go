@@ -34,10 +34,7 @@ func (s *Server) open(r *http.Request, upgrade func(mux.Config) (*mux.Session, e
 		s.cfg.Metrics.handshake(refused.Status)
 		return refused
 	}
-	m, err := upgrade(mux.Config{
-		Logger: s.cfg.Logger,
-		Handle: func(stream *mux.Stream) { s.handle(l, stream) },
-	})
+	m, err := upgrade(mux.Config{Handle: func(stream *mux.Stream) { s.handle(l, stream) }})
 	if err != nil {
 		s.cfg.Metrics.handshake(http.StatusBadRequest)
 		s.cfg.Logger.Debug("upgrade failed", "error", err)

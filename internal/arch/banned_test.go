@@ -52,7 +52,6 @@ const todo = "TO" + "DO" // whole, it would breach the rule about words
 // contextRoots are the files outside commands and tests that may begin a context,
 // and why none of their callers has one that fits.
 var contextRoots = map[string]string{
-	"mux/enginelog.go":   "yamux logs without a context",
 	"gateway/gateway.go": "a process that ended by itself has no caller",
 }
 

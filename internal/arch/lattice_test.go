@@ -48,7 +48,7 @@ internal/secret, internal/buildinfo < cmd/sandboxctl
 * < test/...
 
 # Outside modules: for exactly these packages.
-github.com/hashicorp/yamux < mux
+github.com/hashicorp/yamux <t mux
 github.com/prometheus/client_golang < internal/obs, agent, gateway, gateway/session
 github.com/golang-jwt/jwt < gateway/identity
 modernc.org/sqlite, github.com/jackc/pgx, github.com/pressly/goose < gateway/store
@@ -87,7 +87,7 @@ var because = []struct{ from, to, reason string }{
 	{"examples", "*", "an example is what a user can write: the SDK, and the API's messages"},
 	{"*", "examples", "an example is to be read and copied; nothing is built on it"},
 	{"api", "*", "the protos depend on nothing of ours"},
-	{"*", "github.com/hashicorp/yamux", "mux hides the multiplexer, so that it can be replaced and its traps are handled in one place"},
+	{"*", "github.com/hashicorp/yamux", "mux speaks that protocol itself; yamux is the foreign peer in its tests"},
 	{"*", "github.com/prometheus/client_golang", "metrics are read from state by a collector in internal/obs, agent or gateway; packages export state"},
 	{"probe", "google.golang.org/grpc", "the ground floor knows no wire"},
 	{"mux", "google.golang.org/grpc", "gRPC is laid over a session by its owner, agent or gateway"},

@@ -99,9 +99,9 @@ var importSpecimens = []specimen{
 	{"imports", "product on an example", []string{
 		"agent/a.go", imports("agent", ours("examples/a")), "examples/a/a.go", imports("a"),
 	}, "nothing is built on it"},
-	{"imports", "yamux beside mux", []string{
-		"agent/a.go", imports("agent", "github.com/hashicorp/yamux"),
-	}, "mux hides the multiplexer"},
+	{"imports", "yamux outside tests", []string{
+		"mux/a.go", imports("mux", "github.com/hashicorp/yamux"),
+	}, "foreign peer"},
 	{"imports", "grpc in mux", []string{
 		"mux/a.go", imports("mux", "google.golang.org/grpc/codes"),
 	}, "laid over a session by its owner"},
@@ -114,8 +114,8 @@ var importSpecimens = []specimen{
 	{"imports", "all this is allowed", []string{
 		"probe/a.go", imports("probe", "net", ours("internal/latest")),
 		"report/a.go", imports("report", ours("probe"), ours("internal/latest")), // the second by transitivity
-		"mux/a.go", imports("mux", "github.com/hashicorp/yamux"),
-		"mux/a_test.go", imports("mux_test", ours("mux/muxtest"), ours("internal/testkit")),
+		"mux/a.go", imports("mux", "golang.org/x/net/http/httpguts"),
+		"mux/a_test.go", imports("mux_test", ours("mux/muxtest"), ours("internal/testkit"), "github.com/hashicorp/yamux"),
 		"mux/muxtest/a.go", imports("muxtest", ours("mux")),
 		"agent/a_test.go", imports("agent", ours("mux/muxtest"), ours("report")),
 		"internal/latest/a.go", imports("latest"),
