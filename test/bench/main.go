@@ -48,9 +48,11 @@ func main() {
 
 // run measures every part whose name contains the first argument.
 func run(ctx context.Context, args []string, out io.Writer) int {
-	if len(args) == 2 && args[0] == proxyCommand {
-		fmt.Fprintln(os.Stderr, servePlainProxy(args[1], out))
-		return 1
+	if len(args) == 2 {
+		if ok, err := servePlain(args[0], args[1], out); ok {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	filter := strings.Join(args, " ")
 	fmt.Fprintf(out, "%s, %s/%s, %d cores, %s\n", time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())

@@ -9,22 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sandbox-agent/sandbox-agent/test/kit"
 )
-
-// proxyCommand makes this binary a plain reverse proxy, in a process of its own
-// as the gateway is.
-const proxyCommand = "plain-proxy"
 
 // way is one way to reach the target.
 type way struct {
@@ -64,19 +55,34 @@ func (w *way) do(ctx context.Context, method, path string, body io.Reader, lengt
 }
 
 // relay measures what the way through gateway, session and agent costs, beside
-// a plain reverse proxy to the same target.
+// a plain reverse proxy to the same target, and beside one with a TLS tunnel
+// between it and the target: as many processes as a relay has, and nothing in
+// them but copying.
 func relay(b *bench) error {
 	target, err := serveTarget()
 	if err != nil {
 		return err
 	}
 	defer target.Close()
-	proxy, stop, err := plainProxy(b.ctx, target.Addr().String())
+	proxy, stop, err := startSelf(b.ctx, proxyCommand, target.Addr().String())
 	if err != nil {
 		return err
 	}
 	defer stop()
-	ways := []*way{newWay("direct", target.Addr().String(), "localhost"), newWay("plain proxy", proxy, "localhost")}
+	tunnel, stop, err := startSelf(b.ctx, tunnelCommand, target.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	tunnelled, stop, err := startSelf(b.ctx, tunnelledCommand, tunnel)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	ways := []*way{
+		newWay("direct", target.Addr().String(), "localhost"), newWay("plain proxy", proxy, "localhost"),
+		newWay("TLS tunnel", tunnelled, "localhost"),
+	}
 	c, err := b.bed.Client()
 	if err != nil {
 		return err
@@ -91,7 +97,10 @@ func relay(b *bench) error {
 		_, addr, _ := strings.Cut(c.HTTP, "://")
 		ways = append(ways, newWay("relay, "+name, addr, "default--"+name+".sandbox.localhost"))
 	}
-	return b.compare(ways)
+	if err := b.throughput(ways); err != nil {
+		return err
+	}
+	return b.latency(ways)
 }
 
 // expose makes an external sandbox with one service, and starts its agent.
@@ -110,80 +119,6 @@ func (b *bench) expose(name, port, gateway string) (*kit.Process, error) {
 		return nil, err
 	}
 	return agent, b.bed.UntilHealth(b.ctx, 20*time.Second, name, "", "HEALTHY")
-}
-
-const bulk = 512 << 20
-
-func (b *bench) compare(ways []*way) error {
-	b.printf("%-14s %14s %14s %14s %12s %12s %12s", "", "1 download", "8 downloads", "1 upload", "first byte", "p99", "16 clients")
-	for _, w := range ways {
-		one, err := rate(b.ctx, 1, func(ctx context.Context) (int64, error) {
-			n, _, err := w.do(ctx, "GET", "/?"+strconv.Itoa(bulk), nil, 0)
-			return n, err
-		})
-		if err != nil {
-			return err
-		}
-		eight, err := rate(b.ctx, 8, func(ctx context.Context) (int64, error) {
-			n, _, err := w.do(ctx, "GET", "/?"+strconv.Itoa(bulk/8), nil, 0)
-			return n, err
-		})
-		if err != nil {
-			return err
-		}
-		up, err := rate(b.ctx, 1, func(ctx context.Context) (int64, error) {
-			_, _, err := w.do(ctx, "PUT", "/", io.LimitReader(zeros{}, bulk), bulk)
-			return bulk, err
-		})
-		if err != nil {
-			return err
-		}
-		var firsts []time.Duration
-		if firsts, err = latencies(func() error {
-			_, _, err := w.do(b.ctx, "GET", "/", nil, 0)
-			return err
-		}); err != nil {
-			return err
-		}
-		began := time.Now()
-		const many = 16
-		if _, err := rate(b.ctx, many, func(ctx context.Context) (int64, error) {
-			for range calls / many {
-				if _, _, err := w.do(ctx, "GET", "/", nil, 0); err != nil {
-					return 0, err
-				}
-			}
-			return 0, nil
-		}); err != nil {
-			return err
-		}
-		perSecond := float64(calls/many*many) / time.Since(began).Seconds()
-		b.printf("%-14s %9.0f MB/s %9.0f MB/s %9.0f MB/s %12v %12v %9.0f/s", w.name, one, eight, up, at(firsts, 50), at(firsts, 99), perSecond)
-	}
-	return nil
-}
-
-// rate runs n transfers at once and returns the megabytes per second of all
-// together.
-func rate(ctx context.Context, n int, transfer func(context.Context) (int64, error)) (float64, error) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var total int64
-	var failed error
-	began := time.Now()
-	for range n {
-		wg.Go(func() {
-			got, err := transfer(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			total += got
-			if err != nil {
-				failed = err
-			}
-		})
-	}
-	wg.Wait()
-	return float64(total) / 1e6 / time.Since(began).Seconds(), failed
 }
 
 // serveTarget serves as many bytes as the query says, and takes uploads.
@@ -211,46 +146,3 @@ func serveTarget() (net.Listener, error) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
-
-// plainProxy starts a plain reverse proxy to the target.
-func plainProxy(ctx context.Context, target string) (addr string, stop func(), err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, proxyCommand, target)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
-	buf := make([]byte, 100)
-	n, err := out.Read(buf)
-	if err != nil {
-		stop()
-		return "", nil, fmt.Errorf("the plain proxy: %w", err)
-	}
-	return strings.TrimSpace(string(buf[:n])), stop, nil
-}
-
-// servePlainProxy is the plain proxy's process.
-func servePlainProxy(target string, out io.Writer) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	u := &url.URL{Scheme: "http", Host: target}
-	p := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(u) },
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
-		FlushInterval: -1,
-	}
-	if _, err := fmt.Fprintln(out, l.Addr()); err != nil {
-		return err
-	}
-	s := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
-	return s.Serve(l)
-}
