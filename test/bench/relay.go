@@ -87,15 +87,15 @@ func relay(b *bench) error {
 	if err != nil {
 		return err
 	}
-	for name, gateway := range map[string]string{"tls": c.Supervisor, "unix": c.Socket} {
+	for _, session := range []struct{ name, gateway string }{{"tls", c.Supervisor}, {"unix", c.Socket}} {
 		_, port, _ := net.SplitHostPort(target.Addr().String())
-		agent, err := b.expose(name, port, gateway)
+		agent, err := b.expose(session.name, port, session.gateway)
 		if err != nil {
 			return err
 		}
 		defer agent.Stop()
 		_, addr, _ := strings.Cut(c.HTTP, "://")
-		ways = append(ways, newWay("relay, "+name, addr, "default--"+name+".sandbox.localhost"))
+		ways = append(ways, newWay("relay, "+session.name, addr, "default--"+session.name+".sandbox.localhost"))
 	}
 	if err := b.throughput(ways); err != nil {
 		return err
