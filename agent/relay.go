@@ -29,7 +29,6 @@ const (
 type relays struct {
 	ops     uint16 // the agent's own port, which no relay reaches
 	tracker *report.Tracker
-	joiner  *mux.Joiner
 	logger  *slog.Logger
 	dial    func(ctx context.Context, addrs []netip.AddrPort) (*net.TCPConn, mux.RelayStatus)
 
@@ -46,7 +45,7 @@ type relays struct {
 
 func newRelays(ops net.Addr, tracker *report.Tracker, logger *slog.Logger) *relays {
 	r := &relays{
-		tracker: tracker, logger: logger, joiner: mux.NewJoiner(mux.RelayPatience()), dial: dialService,
+		tracker: tracker, logger: logger, dial: dialService,
 		changed: make(chan struct{}), idle: make(chan struct{}, 1),
 	}
 	if tcp, ok := ops.(*net.TCPAddr); ok {
@@ -92,7 +91,7 @@ func (r *relays) handle(ctx context.Context, stream *mux.Stream) {
 		mux.Abort(conn)
 		return
 	}
-	if err := r.joiner.Join(ctx, stream, conn); err != nil {
+	if err := mux.Join(ctx, mux.RelayPatience(), stream, conn); err != nil {
 		r.logger.Debug("a relay broke", "error", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -34,25 +33,8 @@ type Patience struct {
 // RelayPatience is the patience of relays.
 func RelayPatience() Patience { return Patience{Stall: 5 * time.Minute, Linger: 2 * time.Minute} }
 
-const (
-	relayBuffer = frameHeader + bulkChunk // while there is much to read
-	quietBuffer = frameHeader + 1<<10     // otherwise
-	lastMoment  = 250 * time.Millisecond  // for a stream's reader to take what came before a reset
-)
-
-// Joiner joins pairs of connections. It is safe for concurrent use.
-type Joiner struct {
-	patience Patience
-	buffers  sync.Pool // *[]byte of relayBuffer
-}
-
-// NewJoiner returns a Joiner.
-func NewJoiner(p Patience) *Joiner {
-	return &Joiner{patience: p, buffers: sync.Pool{New: func() any {
-		b := make([]byte, relayBuffer)
-		return &b
-	}}}
-}
+// lastMoment is for a stream's reader to take what came before a reset.
+const lastMoment = 250 * time.Millisecond
 
 // Join copies between a and b until both directions have ended, closes both,
 // and returns nil. A direction's end is passed on by CloseWrite and leaves the
@@ -61,8 +43,8 @@ func NewJoiner(p Patience) *Joiner {
 // error, and both with a reset where they have one, so that no peer takes it for
 // complete: a connection that broke, patience at its end, the end of ctx or of
 // the session that one of them belongs to.
-func (j *Joiner) Join(ctx context.Context, a, b Duplex) error {
-	p := &pair{joiner: j}
+func Join(ctx context.Context, patience Patience, a, b Duplex) error {
+	p := &pair{patience: patience}
 	ended := make(chan error, 2)
 	go func() { ended <- p.copy(b, a) }()
 	go func() { ended <- p.copy(a, b) }()
@@ -120,7 +102,7 @@ func Abort(c net.Conn) {
 
 // pair is two connections being joined.
 type pair struct {
-	joiner    *Joiner
+	patience  Patience
 	lingering atomic.Bool // one direction has ended
 	cut       atomic.Bool // one has ended because its reader had gone
 }
@@ -128,19 +110,18 @@ type pair struct {
 // end takes note that the direction from src to dst has ended.
 func (p *pair) end(dst Duplex) {
 	p.lingering.Store(true)
-	_ = dst.SetReadDeadline(time.Now().Add(p.joiner.patience.Linger))
+	_ = dst.SetReadDeadline(time.Now().Add(p.patience.Linger))
 }
 
 // copy is one direction. It returns nil when that has ended in good order.
 func (p *pair) copy(dst, src Duplex) error {
-	var small [quietBuffer]byte
-	buf := buffer{pool: &p.joiner.buffers, small: small[:]}
+	var buf buffer
 	defer buf.release()
 	var extended time.Time // when the deadline for dst was set
-	stall := p.joiner.patience.Stall
+	stall := p.patience.Stall
 	for {
 		if p.lingering.Load() {
-			_ = src.SetReadDeadline(time.Now().Add(p.joiner.patience.Linger))
+			_ = src.SetReadDeadline(time.Now().Add(p.patience.Linger))
 		}
 		into := buf.next()
 		n, err := src.Read(into[frameHeader:])
@@ -208,37 +189,5 @@ func lastWords(dst Duplex) {
 	case <-timer.C:
 	case <-s.session.done:
 	case <-s.gone:
-	}
-}
-
-// buffer is small until there is much to read, since most connections rest most
-// of the time.
-type buffer struct {
-	pool  *sync.Pool
-	small []byte
-	big   *[]byte
-}
-
-func (b *buffer) next() []byte {
-	if b.big != nil {
-		return *b.big
-	}
-	return b.small
-}
-
-// took says how much was read into the last buffer.
-func (b *buffer) took(n int) {
-	switch {
-	case b.big == nil && n == len(b.small)-frameHeader:
-		b.big = b.pool.Get().(*[]byte)
-	case b.big != nil && n <= len(b.small)-frameHeader:
-		b.release()
-	}
-}
-
-func (b *buffer) release() {
-	if b.big != nil {
-		b.pool.Put(b.big)
-		b.big = nil
 	}
 }

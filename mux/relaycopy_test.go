@@ -28,7 +28,7 @@ type joined struct {
 	cancel        context.CancelFunc
 }
 
-// join puts a Joiner between the ends of two sessions.
+// join puts a Join between the ends of two sessions.
 func join(t *testing.T, connect muxtest.Connector, patience mux.Patience) *joined {
 	t.Helper()
 	left, right := make(chan *mux.Stream, 1), make(chan *mux.Stream, 1)
@@ -38,7 +38,7 @@ func join(t *testing.T, connect muxtest.Connector, patience mux.Patience) *joine
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &joined{user: user, service: service, ended: make(chan error, 1), cancel: cancel}
 	a, b := <-left, <-right
-	go func() { j.ended <- mux.NewJoiner(patience).Join(ctx, a, b) }()
+	go func() { j.ended <- mux.Join(ctx, patience, a, b) }()
 	t.Cleanup(func() {
 		cancel()
 		_, _ = user.Reset(), service.Reset()
@@ -190,7 +190,7 @@ func TestJoinKeepsTheAnswerToACutUpload(t *testing.T) {
 		defer func() { _, _ = unused.Close(), other.Close() }()
 		service := &refusing{Duplex: halfless{unused}, refused: make(chan struct{}), answer: strings.NewReader("too large")}
 		ended := make(chan error, 1)
-		go func() { ended <- mux.NewJoiner(mux.RelayPatience()).Join(t.Context(), <-got, service) }()
+		go func() { ended <- mux.Join(t.Context(), mux.RelayPatience(), <-got, service) }()
 		began, broke := time.Now(), make(chan time.Duration, 1)
 		go func() {
 			_, _ = io.Copy(user, zeros{})
@@ -234,7 +234,6 @@ func TestJoinKeepsTheLastWords(t *testing.T) {
 			_ = c.Close() // with unread bytes: a reset
 		}
 	}()
-	joiner := mux.NewJoiner(mux.RelayPatience())
 	handle := func(s *mux.Stream) {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -242,7 +241,7 @@ func TestJoinKeepsTheLastWords(t *testing.T) {
 			return
 		}
 		_ = s.Answer(mux.RelayAccepted)
-		_ = joiner.Join(context.Background(), s, c.(*net.TCPConn))
+		_ = mux.Join(context.Background(), mux.RelayPatience(), s, c.(*net.TCPConn))
 	}
 	_, g := muxtest.Connect(t, "unix", config(handle), config(nil))
 	for range 5 {

@@ -30,16 +30,18 @@ func (s *Stream) writeInPlace(buf []byte) (int, error) {
 // ReadFrom writes what r has until that ends, as io.Copy does, in frames as great
 // as Write makes them.
 func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
-	buf := newBlock(maxFrame)
-	defer freeBlock(buf)
+	var buf buffer
+	defer buf.release()
 	for {
-		n, err := r.Read((*buf)[frameHeader:])
+		into := buf.next()
+		n, err := r.Read(into[frameHeader:])
 		if n > 0 {
-			written, err := s.writeInPlace((*buf)[:frameHeader+n])
+			written, err := s.writeInPlace(into[:frameHeader+n])
 			total += int64(written)
 			if err != nil {
 				return total, err
 			}
+			buf.took(n)
 		}
 		switch err {
 		case nil:

@@ -100,7 +100,7 @@ func (w *world) handle(s *mux.Stream) {
 		return
 	}
 	_ = s.Answer(mux.RelayAccepted)
-	_ = mux.NewJoiner(mux.RelayPatience()).Join(context.Background(), s, c.(mux.Duplex))
+	_ = mux.Join(context.Background(), mux.RelayPatience(), s, c.(mux.Duplex))
 }
 
 // newWorld serves an application. Nil: each test has its own dial.

@@ -73,7 +73,7 @@ func New(cfg Config) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(sessionCredentials{}),
 		// Equal, default-sized windows turn bandwidth probing off; small shared
-		// buffers keep an idle session small (docs/scale has the figures).
+		// buffers keep an idle session small.
 		grpc.InitialWindowSize(65535), grpc.InitialConnWindowSize(65535),
 		grpc.ReadBufferSize(0), grpc.WriteBufferSize(2<<10),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
