@@ -152,12 +152,9 @@ func (p *pair) copy(dst, src Duplex) error {
 
 // write writes what is in buf behind room for the header of a frame.
 func write(dst Duplex, buf []byte) (err error) {
-	switch dst := dst.(type) {
-	case *Stream:
-		_, err = dst.writeInPlace(buf)
-	case *Relay:
-		_, err = dst.writeInPlace(buf)
-	default:
+	if framed, ok := dst.(interface{ writeInPlace([]byte) (int, error) }); ok {
+		_, err = framed.writeInPlace(buf)
+	} else {
 		_, err = dst.Write(buf[frameHeader:])
 	}
 	return err

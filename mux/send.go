@@ -9,10 +9,7 @@ import (
 	"time"
 )
 
-const (
-	maxKeptBuffer = 4 << 10  // greater buffers are pooled
-	maxQueued     = 64 << 10 // bytes of frames without data that wait
-)
+const maxQueued = 64 << 10 // bytes of frames without data that wait
 
 // sender writes frames to a connection, a frame with data in one write. Frames
 // without data (streams opened, accepted, ended, reset, windows) go before
@@ -22,7 +19,6 @@ type sender struct {
 	turn chan struct{} // holds a token while somebody writes
 	slow *time.Timer   // of who has the turn
 	kick chan struct{} // the receiver has queued a frame
-	pool sync.Pool     // *[]byte of maxFrame
 	fail func(error)   // told of what the connection says
 
 	mu     sync.Mutex
@@ -43,9 +39,10 @@ func newSender(conn net.Conn, stalled func(), fail func(error)) *sender {
 
 // data sends a data frame and returns when the connection has taken it.
 func (w *sender) data(stream uint32, p []byte) error {
-	buf, put := w.buffer(frameHeader + len(p))
-	defer put()
-	return w.inPlace(stream, append(buf[:frameHeader], p...))
+	buf := newBlock(frameHeader + len(p))
+	defer freeBlock(buf)
+	copy((*buf)[frameHeader:], p)
+	return w.inPlace(stream, *buf)
 }
 
 // inPlace is data of what stands in buf behind frameHeader bytes of room.
@@ -60,20 +57,6 @@ func (w *sender) inPlace(stream uint32, buf []byte) error {
 	}
 	w.flush()
 	return nil
-}
-
-// buffer returns room for n bytes. A session at rest keeps none: small ones are
-// garbage at once, great ones after the next collection.
-func (w *sender) buffer(n int) (buf []byte, put func()) {
-	if n <= maxKeptBuffer {
-		return make([]byte, 0, n), func() {}
-	}
-	kept, ok := w.pool.Get().(*[]byte)
-	if !ok {
-		fresh := make([]byte, 0, maxFrame)
-		kept = &fresh
-	}
-	return (*kept)[:0], func() { w.pool.Put(kept) }
 }
 
 // queue takes a frame without data, to be sent with the next flush or data.
