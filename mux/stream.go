@@ -134,14 +134,14 @@ func passed(deadline time.Time) bool { return !deadline.IsZero() && time.Until(d
 // taken takes note that n bytes were read, and returns how much room to give to
 // the peer for them.
 func (s *Stream) taken(n int) (growth int) {
-	if s.state.peerEnded {
+	if s.state.peerEnded || !s.window.read(n) {
 		return 0
 	}
 	var more *atomic.Int64
 	if !s.state.closed {
 		more = &s.session.extra
 	}
-	return s.window.read(n, time.Now(), more)
+	return s.window.give(time.Now(), more)
 }
 
 // SetDeadline sets both deadlines.

@@ -38,13 +38,17 @@ func (w *receiveWindow) admit(n int) bool {
 	return true
 }
 
-// read takes note that n bytes of the window were read, and returns how much room
-// to give to the peer: nothing for less than half of the window, since that is a
-// message. Where extra is not nil, the window is adjusted to its reader.
-func (w *receiveWindow) read(n int, now time.Time, extra *atomic.Int64) (give int) {
-	if w.owed += n; w.owed < w.size/2 {
-		return 0
-	}
+// read takes note that n bytes of the window were read, and reports whether it is
+// time to give room for them: not for less than half of the window, since that is
+// a message.
+func (w *receiveWindow) read(n int) (due bool) {
+	w.owed += n
+	return w.owed >= w.size/2
+}
+
+// give returns how much room to give to the peer. Where extra is not nil, the
+// window is adjusted to its reader.
+func (w *receiveWindow) give(now time.Time, extra *atomic.Int64) (give int) {
 	if extra != nil && !w.gave.IsZero() {
 		w.adjust(now.Sub(w.gave), extra)
 	}

@@ -72,6 +72,20 @@ func TestPublishObservesAgain(t *testing.T) {
 	})
 }
 
+// again sends a report of one verdict, which is acknowledged after trip, and says
+// whether another observation is worth while.
+func again(t *testing.T, p *Pacer, now *time.Time, trip time.Duration, v probe.Verdict) bool {
+	t.Helper()
+	p.Ready()
+	r, ok := p.Next(func() Snapshot { return Snapshot{Entries: []Entry{{Verdict: v}}} }, *now)
+	if !ok {
+		t.Fatal("no report")
+	}
+	*now = now.Add(trip)
+	p.Acked(r.Sequence, *now)
+	return p.Again()
+}
+
 // T12: a report that left between the slow acknowledgement and the first new
 // observation proves nothing new, and does not use the second look up.
 func TestAgainIsDecidedByWhatTheReportNames(t *testing.T) {
@@ -80,17 +94,9 @@ func TestAgainIsDecidedByWhatTheReportNames(t *testing.T) {
 	began := now // of the attempt in the snapshot
 	report := func(trip time.Duration) bool {
 		t.Helper()
-		p.Ready()
-		r, ok := p.Next(func() Snapshot {
-			v := probe.Verdict{Latest: probe.Attempt{Start: began}, Observed: began, Conclusive: began, ConclusiveStart: began}
-			return Snapshot{Entries: []Entry{{Verdict: v}}}
-		}, now)
-		if !ok {
-			t.Fatal("no report")
-		}
-		now = now.Add(trip)
-		p.Acked(r.Sequence, now)
-		return p.Again()
+		return again(t, p, &now, trip, probe.Verdict{
+			Latest: probe.Attempt{Start: began}, Observed: began, Conclusive: began, ConclusiveStart: began,
+		})
 	}
 	if report(9 * time.Second) {
 		t.Fatal("again, after an acknowledgement that was slow itself")
@@ -114,17 +120,9 @@ func TestAgainIsNotAskedForWithoutEnd(t *testing.T) {
 	oldest := now
 	report := func(trip time.Duration) bool {
 		t.Helper()
-		p.Ready()
-		r, ok := p.Next(func() Snapshot {
-			v := probe.Verdict{Latest: probe.Attempt{Start: now}, Observed: now, Conclusive: oldest, ConclusiveStart: oldest}
-			return Snapshot{Entries: []Entry{{Verdict: v}}}
-		}, now)
-		if !ok {
-			t.Fatal("no report")
-		}
-		now = now.Add(trip)
-		p.Acked(r.Sequence, now)
-		return p.Again()
+		return again(t, p, &now, trip, probe.Verdict{
+			Latest: probe.Attempt{Start: now}, Observed: now, Conclusive: oldest, ConclusiveStart: oldest,
+		})
 	}
 	report(2 * time.Second)
 	oldest = now // the slow acknowledgement is the last before it
